@@ -1,0 +1,50 @@
+# Every target installs what it needs: on a new machine Python 3.11+ and make are enough.
+PY ?= python3
+BIN := .venv/bin
+CI_QUIET := $(if $(CI),-q,)
+# aiohttp obeys these even for 127.0.0.1; nothing here talks to anything but loopback.
+export HTTP_PROXY :=
+export HTTPS_PROXY :=
+export http_proxy :=
+export https_proxy :=
+
+.PHONY: install try test check fast bench lock format
+
+install: .venv/installed
+
+.venv/installed: pyproject.toml requirements.lock
+	@test -x $(BIN)/python || $(PY) -m venv .venv
+	@test -x $(BIN)/uv || $(BIN)/python -m pip install -q --disable-pip-version-check uv
+	@VIRTUAL_ENV=.venv $(BIN)/uv pip sync -q --require-hashes requirements.lock
+	@VIRTUAL_ENV=.venv $(BIN)/uv pip install -q --no-deps -e .
+	@touch $@
+
+try: install
+	@$(BIN)/plimsoll try $(if $(REAL),--real,)
+
+test: install
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest tests $(CI_QUIET)
+	@$(BIN)/coverage report
+
+# Format, lint, types, import contracts and the fast tests: under a minute.
+check: install
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/lint-imports --no-cache > .venv/imports.log || (cat .venv/imports.log; exit 1)
+	@$(BIN)/mypy
+	@$(BIN)/pytest tests -m "not wire"
+
+fast: install
+	@$(BIN)/pytest tests -m "not wire"
+
+bench: install
+	@$(BIN)/python -m tests.bench
+
+format: install
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+# The only target that changes versions; it writes no index address.
+lock: install
+	@$(BIN)/uv pip compile pyproject.toml --all-extras --universal --generate-hashes --no-header -q -U -o requirements.lock

@@ -1,0 +1,95 @@
+"""Values that have exactly one encoding, so that a digest means what it says.
+
+RFC 8785 (JCS) has no encoding for integers beyond 2^53, non-finite numbers and lone surrogates. In
+arguments those are the model's mistake; elsewhere `clean` replaces them, with a mark.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from typing import Any
+
+import rfc8785
+
+SAFE_INTEGER = 2**53 - 1
+"""Largest integer that every JSON reader agrees on (RFC 8785 section 3.2.2.3)."""
+MAX_DEPTH = 64
+"""Deepest nesting that is kept; deeper values are replaced (a reader's stack is not ours to spend)."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# An emoji base (or its variation selector or skin tone) may be joined to another emoji by a ZWJ.
+_EMOJI = "[\u00a9\u00ae\u203c-\u3299\ufe0f\U0001f000-\U0001faff]"
+_JOINED_EMOJI = re.compile(f"(?<={_EMOJI})\u200d(?={_EMOJI})")
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f]"
+)
+
+
+def canonical(value: Any) -> bytes:
+    """The RFC 8785 bytes of a JSON value; raises `ValueError` where it has none."""
+    try:
+        return rfc8785.dumps(value)
+    except (rfc8785.CanonicalizationError, UnicodeEncodeError, RecursionError) as error:
+        raise ValueError(f"no canonical JSON for this value: {error}") from error
+
+
+def digest(value: Any) -> str:
+    """SHA-256 over the canonical JSON, in hex; raises `ValueError` as `canonical` does."""
+    return hashlib.sha256(canonical(value)).hexdigest()
+
+
+def hidden_characters(value: Any) -> list[str]:
+    """Names of control, bidirectional, zero-width and tag characters in any string of a JSON value.
+
+    TAB and LF are allowed, and a ZWJ inside an emoji sequence. Empty when there is nothing to object to.
+    """
+    found: dict[str, None] = {}
+    for text in _strings(value):
+        for character in _HIDDEN.findall(_JOINED_EMOJI.sub("", text)):
+            found[f"U+{ord(character):04X}"] = None
+    return list(found)
+
+
+def clean(value: Any, depth: int = 0) -> Any:
+    """The same JSON value with whatever RFC 8785 cannot encode replaced by a visible mark."""
+    if depth > MAX_DEPTH:
+        return "[left out: nested too deeply]"
+    match value:
+        case bool() | None:
+            return value
+        case str():
+            return _SURROGATE.sub("\ufffd", value)
+        case int():
+            return value if abs(value) <= SAFE_INTEGER else f"[integer {_decimal(value)}]"
+        case float():
+            return value if math.isfinite(value) else f"[not a finite number: {value}]"
+        case dict():
+            return {_SURROGATE.sub("\ufffd", str(key)): clean(item, depth + 1) for key, item in value.items()}
+        case list() | tuple():
+            return [clean(item, depth + 1) for item in value]
+        case _:
+            return f"[not JSON: {type(value).__name__}]"
+
+
+def _decimal(value: int) -> str:
+    # CPython refuses to print integers of more than 4,300 digits.
+    return str(value) if value.bit_length() <= 4096 else f"of {value.bit_length()} bits"
+
+
+def _strings(value: Any) -> list[str]:
+    pending, texts = [value], []
+    while pending:
+        item = pending.pop()
+        match item:
+            case str():
+                texts.append(item)
+            case dict():
+                pending.extend((*item.keys(), *item.values()))
+            case list() | tuple():
+                pending.extend(item)
+            case _:
+                pass
+    return texts

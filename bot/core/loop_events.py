@@ -1,0 +1,162 @@
+"""Events of the loop: reason, act, observe."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bot.core.event import AuthorityWord, Event, ReadersWord, Role, TrustWord, Usage, Verdict
+
+
+class RouteChosen(Event):
+    """A router picked a path."""
+
+    path: str
+    why: str = ""
+
+
+class PlanCommitted(Event):
+    """A plan was written down before anything untrusted was read."""
+
+    steps: list[dict[str, Any]]
+    revision: int = 0
+
+
+class ModelRequested(Event):
+    """A model call is about to be made; its worst case is reserved against the budgets."""
+
+    turn: int
+    """Counts from 1 within the run."""
+    role: Role = "agent"
+    reserved_tokens: int
+    reserved_usd: float = 0.0
+    model: str
+    request_digest: str = ""
+    """Digest of the messages sent, so that a replay can prove it sends the same."""
+
+
+class ModelReplied(Event):
+    """A complete reply. An incomplete one is never logged as a reply."""
+
+    turn: int
+    role: Role = "agent"
+    content: list[dict[str, Any]]
+    """Blocks as received, in order."""
+    stop_reason: str
+    usage: Usage
+    cost_usd: float
+    model: str = ""
+    request_id: str = ""
+    invalid_calls: dict[str, str] = {}
+    """Call id -> why its arguments could not be read; such a call never runs."""
+
+
+class ModelFailed(Event):
+    """A model call that ended without a complete reply; what it may have cost still counts."""
+
+    turn: int
+    role: Role = "agent"
+    reason: str
+    """One clear line."""
+    usage: Usage = Usage()
+    cost_usd: float = 0.0
+
+
+class Critiqued(Event):
+    """A second reading of an answer against the results."""
+
+    ok: bool
+    notes: str = ""
+
+
+class ToolRequested(Event):
+    """The model asked for a call; arguments are canonical, or cleaned where they were invalid."""
+
+    call_id: str
+    tool: str
+    arguments: dict[str, Any]
+    authority: AuthorityWord
+    invalid: str = ""
+    """Why it can never run as asked; empty when it fits the tool's schema."""
+
+
+class GateDecided(Event):
+    """The gate's word on one call, with its reason."""
+
+    call_id: str
+    verdict: Verdict
+    reason: str
+    ceiling: AuthorityWord
+
+
+class ToolStarted(Event):
+    """From here on the effect may have happened."""
+
+    call_id: str
+    idempotency_key: str
+
+
+class ToolReturned(Event):
+    """What the model is given for a call, whether it ran or not."""
+
+    call_id: str
+    ok: bool
+    content: Any
+    trust: TrustWord
+    readers: ReadersWord = "team"
+    facts_added: int = 0
+    """New facts, counted by code; a turn that adds none is barren."""
+    ran: bool = True
+    """False: the call was refused, denied or expired, and had no effect."""
+    retryable: bool = False
+
+
+class EffectUnknown(Event):
+    """A call started, and nobody knows whether it had its effect."""
+
+    call_id: str
+
+
+class Sealed(Event):
+    """A stranger's text was put behind a handle."""
+
+    handle: str
+    source: str
+    kind: str = "text"
+    size: int = 0
+
+
+class Extracted(Event):
+    """Closed-type values were read out of a sealed text."""
+
+    handle: str
+    fields: dict[str, Any]
+
+
+class Shown(Event):
+    """A sealed text was shown to people in the thread."""
+
+    handle: str
+    how: str
+
+
+class Revealed(Event):
+    """A sealed text entered the prompt raw."""
+
+    handle: str
+    why: str
+
+
+class ContentEndorsed(Event):
+    """An approver read the quoted text of one handle and vouched for it."""
+
+    handle: str
+    by: str
+
+
+class LabelLowered(Event):
+    """The session now knows something less trusted."""
+
+    before: TrustWord
+    after: TrustWord
+    source: str
+    """What lowered it, in words for people."""
