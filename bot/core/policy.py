@@ -89,7 +89,7 @@ class ApproverRule(_Table):
 
 
 class ApprovalsTable(_Table):
-    """How a person is asked. Without a matching rule nobody may decide, and nothing above the ceiling runs."""
+    """How a person is asked. Where no rule matches nobody may decide: nothing above the ceiling runs."""
 
     expires_after_s: float = Field(86_400, gt=0)
     remind_after_s: float = Field(3_600, gt=0)
