@@ -29,6 +29,8 @@ class ApprovalRequested(Event):
     """Who could decide it when it was asked."""
     distinct: int = 1
     """How many different people must say yes."""
+    denial_key: str = ""
+    """What a denial is remembered by for the rest of the run."""
 
 
 class ApprovalAttempted(Event):

@@ -25,7 +25,6 @@ from bot.core.loop_events import (
     Extracted,
     GateDecided,
     LabelLowered,
-    ModelFailed,
     ModelReplied,
     ModelRequested,
     PlanCommitted,
@@ -77,7 +76,6 @@ __all__ = [
     "MessageEdited",
     "MessageIgnored",
     "MessageReceived",
-    "ModelFailed",
     "ModelReplied",
     "ModelRequested",
     "PayloadErased",
@@ -98,7 +96,7 @@ __all__ = [
 
 AnyEvent = (
     RunStarted | MessageReceived | MessageIgnored | MessageEdited | MessageDeleted | HistoryImported
-    | RouteChosen | PlanCommitted | ModelRequested | ModelReplied | ModelFailed | Critiqued
+    | RouteChosen | PlanCommitted | ModelRequested | ModelReplied | Critiqued
     | ToolRequested | GateDecided | ToolStarted | ToolReturned | EffectUnknown
     | Sealed | Extracted | Shown | Revealed | ContentEndorsed | LabelLowered
     | ApprovalRequested | ApprovalAttempted | ApprovalVoted | ApprovalEdited

@@ -30,6 +30,8 @@ class ModelRequested(Event):
     reserved_tokens: int
     reserved_usd: float = 0.0
     model: str
+    request_bytes: int = 0
+    """Size of system, tools and messages as JSON; bounds the input before the service counts it."""
     request_digest: str = ""
     """Digest of the messages sent, so that a replay can prove it sends the same."""
 
@@ -50,17 +52,6 @@ class ModelReplied(Event):
     """Call id -> why its arguments could not be read; such a call never runs."""
 
 
-class ModelFailed(Event):
-    """A model call that ended without a complete reply; what it may have cost still counts."""
-
-    turn: int
-    role: Role = "agent"
-    reason: str
-    """One clear line."""
-    usage: Usage = Usage()
-    cost_usd: float = 0.0
-
-
 class Critiqued(Event):
     """A second reading of an answer against the results."""
 
@@ -75,6 +66,8 @@ class ToolRequested(Event):
     tool: str
     arguments: dict[str, Any]
     authority: AuthorityWord
+    stage: int = 0
+    """Calls of one turn with the same number run side by side; stages in rising order."""
     invalid: str = ""
     """Why it can never run as asked; empty when it fits the tool's schema."""
 

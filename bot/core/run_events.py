@@ -10,6 +10,7 @@ from bot.core.event import Event, TrustWord, Usage
 class RunStarted(Event):
     """A run begins; everything a replay needs is pinned here by digest."""
 
+    run_id: str
     principal: str
     """Whose message started it."""
     deadline: str
