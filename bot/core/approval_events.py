@@ -29,6 +29,8 @@ class ApprovalRequested(Event):
     """Who could decide it when it was asked."""
     distinct: int = 1
     """How many different people must say yes."""
+    critical: list[str] = []
+    """Arguments that the card shows first and never cuts."""
     denial_key: str = ""
     """What a denial is remembered by for the rest of the run."""
 

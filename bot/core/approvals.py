@@ -156,6 +156,7 @@ def _asked(run: Run, event: e.ApprovalRequested) -> Run:
         tuple(event.approvers),
         event.distinct,
         event.why,
+        tuple(event.critical),
         event.denial_key,
     )
     new_message = all(one.batch != event.batch for one in run.approvals.values())

@@ -65,7 +65,7 @@ def reached(run: Run, caps: CapsTable) -> Stop | None:
 
 
 def input_at_most(run: Run, request_bytes: int) -> int:
-    """An upper bound of the next call's input: what the service counted last, and a token for each byte since."""
+    """At most this much input: what the service counted last, and a token for each byte since."""
     known_bytes, known_tokens = run.known_input
     return known_tokens + max(0, request_bytes - known_bytes) + UNREPORTED_TOKENS
 

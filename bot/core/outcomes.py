@@ -38,11 +38,11 @@ def text_of(content: Iterable[object]) -> str:
 def ending_for(reply: ModelReplied, run: Run) -> tuple[str, str, str] | None:
     """Outcome, stop reason and text that a complete reply without open calls means; `None`: the run goes on.
 
-    A stop reason that this version does not know ends the run: no call of it runs.
+    A stop reason that this version does not know, or a promise of calls without any, ends the run.
     """
     text = text_of(reply.content)
     match reply.stop_reason:
-        case "tool_use" | "pause_turn":
+        case "tool_use" if run.calls:
             return None
         case "end_turn" | "stop_sequence" if text:
             return ("answered", "end_turn", text)
@@ -92,7 +92,7 @@ _WHAT_NEXT = {
 
 
 def post_for(outcome: str, stop_reason: str, text: str, session: Session, detail: str = "") -> str:
-    """What people are told at the end: an answer as it is; else what happened, what was found, what is open, what next."""
+    """What people are told: an answer as it is; else what happened, was found, is open, can be done."""
     if outcome == "answered":
         return text
     run = session.run

@@ -36,6 +36,8 @@ class Approval:
     approvers: tuple[str, ...]
     distinct: int
     why: str
+    critical: tuple[str, ...] = ()
+    """Arguments that a card shows first."""
     denial_key: str = ""
     """What a denial of it is remembered by."""
     status: Literal["open", "approved", "denied", "expired", "voided"] = "open"
@@ -181,6 +183,16 @@ class Heard:
 
 
 @dataclass(frozen=True)
+class Reading:
+    """A text that the session has read, with its trust."""
+
+    source: str
+    """A tool's name, or words for people."""
+    trust: Trust
+    text: str
+
+
+@dataclass(frozen=True)
 class Session:
     """Everything a thread's log says, as one value."""
 
@@ -201,8 +213,8 @@ class Session:
     bot_runs: int = 0
     """Runs that were started by bots."""
     last_at: datetime | None = None
-    trusted_text: tuple[str, ...] = ()
-    """What principals wrote: URLs that stand here verbatim may be live links in an answer."""
+    readings: tuple[Reading, ...] = ()
+    """Every text that was read, oldest first: where a value came from, what an approver must know of."""
 
     @property
     def trust(self) -> Trust:
