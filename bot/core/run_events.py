@@ -17,6 +17,8 @@ class RunStarted(Event):
     """RFC 3339; when the run must have ended unless it parks."""
     pins: dict[str, str]
     """Digests of `model`, `policy`, `prompt`, `tools` and `renderer`; the store keeps the contents."""
+    by_bot: bool = False
+    """An allow-listed bot asked; at most 10 such runs in a thread."""
     policy_version: str
     """Digest of the policy without model, caps and loop settings; approvals are bound to it."""
 

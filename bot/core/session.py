@@ -59,7 +59,8 @@ def _run_started(session: Session, event: e.RunStarted) -> Session:
     started = session.last_at
     budget = (datetime.fromisoformat(event.deadline) - started).total_seconds() if started else 0.0
     run = Run(event.run_id, event.principal, event.policy_version, budget)
-    return replace(session, run=run, principal=event.principal)
+    bots = session.bot_runs + event.by_bot
+    return replace(session, run=run, principal=event.principal, bot_runs=bots)
 
 
 def _message(session: Session, event: e.MessageReceived) -> Session:

@@ -160,7 +160,7 @@ class Run:
     def waiting(self) -> bool:
         """Nothing can go on before a person decides: no worker is held and no time counts."""
         asked = {one.call_id for one in self.open_approvals}
-        return any(call.call_id in asked for call in self.stage) or any(call.unknown for call in self.stage)
+        return any(call.call_id in asked for call in self.stage)
 
     @property
     def tokens_spent(self) -> int:

@@ -38,6 +38,8 @@ class Finish:
     stop_reason: str
     text: str = ""
     """The model's answer; empty where code says what happened."""
+    detail: str = ""
+    """What code adds for people."""
 
 
 Action = AskModel | RunTools | Wait | Finish

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,12 +25,7 @@ def messages(session: Session) -> list[Message]:
     return rendered
 
 
-def size_bytes(system: str, tools: Sequence[Mapping[str, Any]], conversation: Sequence[Message]) -> int:
-    """Bytes of a request's content as JSON."""
-    return len(json.dumps([system, list(tools), list(conversation)], ensure_ascii=False).encode())
-
-
-def faults(conversation: Sequence[Message]) -> list[str]:
+def faults(conversation: Sequence[Mapping[str, Any]]) -> list[str]:
     """What the service would refuse, each in one line; empty for a conversation that can be sent."""
     found: list[str] = []
     if not conversation or conversation[0]["role"] != "user":

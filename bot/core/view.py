@@ -93,9 +93,9 @@ def quotes(readings: Sequence[Reading]) -> list[str]:
 
 
 def origin(value: Any, readings: Sequence[Reading]) -> str:
-    """Where a value stands literally, least trusted place first; exact characters, nothing folded.
+    """Where a value stands literally, least trusted place first; nothing is folded.
 
-    This tells a person where to look; it never decides anything (security.md section 2: literal matches leak).
+    This tells a person where to look; it never decides anything: literal matches prove nothing.
     """
     needle = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     if not needle.strip():

@@ -108,6 +108,11 @@ class Model(Protocol):
 class Toolbox(Protocol):
     """The tools of this installation, as the policy leaves them."""
 
+    @property
+    def resources(self) -> Mapping[str, Any]:
+        """What `ToolContext.resources` holds."""
+        ...
+
     def get(self, name: str) -> Tool | None: ...
 
     def specs(self, channel: str) -> tuple[ToolSpec, ...]:
@@ -179,4 +184,8 @@ class Tracer(Protocol):
 
     def note(self, event: str, **fields: Any) -> None:
         """One line for an operator."""
+        ...
+
+    def fault(self, event: str, error: BaseException, **fields: Any) -> None:
+        """A bug of ours, with its stack, for an operator."""
         ...

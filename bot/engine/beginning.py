@@ -1,0 +1,89 @@
+"""A run begins: what a replay needs is pinned, earlier messages are imported, the question enters."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from bot.core import events as e
+from bot.core.canon import canonical, digest
+from bot.core.effects import Progress, SessionStatus
+from bot.core.errors import OutsideFailed
+from bot.core.labels import Trust
+from bot.engine.accept import Accepted
+from bot.engine.desk import Desk
+from bot.engine.storage import InboxItem
+from bot.engine.writer import Writer, stamp
+
+
+async def begin(desk: Desk, writer: Writer, item: InboxItem, accepted: Accepted) -> None:
+    """Start the run that this message asks for."""
+    principal = accepted.person.user
+    run_id = desk.clock.new_id("run")
+    pins = pinned(desk, writer.session.thread.channel)
+    started = e.RunStarted(
+        run_id=run_id,
+        principal=principal,
+        deadline=stamp(desk.clock.now() + timedelta(seconds=desk.policy.caps.deadline_s)),
+        pins={name: digest(content) for name, content in pins.items()},
+        policy_version=desk.policy.version,
+        by_bot=accepted.person.is_bot,
+    )
+    events: list[e.Event] = [started]
+    if accepted.body.get("thread_reply") and not writer.session.heard:
+        events += await _history(desk, writer, str(accepted.body["ts"]))
+    writer.stop.clear()
+    await writer.write(
+        *events,
+        accepted.event(principal),
+        consumed=[item.id],
+        effects=[
+            SessionStatus(key="status", status="processing"),
+            Progress(key=f"progress:{run_id}", steps=[], state="working"),
+        ],
+        pins={digest(content): canonical(content).decode() for content in pins.values()},
+    )
+
+
+def pinned(desk: Desk, channel: str) -> dict[str, Any]:
+    """What decides how this run goes besides the log, by name, as JSON."""
+    tools = [
+        {
+            "name": spec.name,
+            "description": spec.description,
+            "input_schema": dict(spec.input_schema),
+            "definition": spec.definition,
+        }
+        for spec in desk.toolbox.specs(channel)
+    ]
+    return {
+        "model": desk.policy.model.model_dump(mode="json"),
+        "policy": desk.policy.model_dump(mode="json"),
+        "prompt": desk.prompt,
+        "tools": tools,
+        "renderer": desk.surface.renderer,
+    }
+
+
+async def _history(desk: Desk, writer: Writer, before_ts: str) -> list[e.Event]:
+    """What stood in the thread before we were asked; each author is looked up, unknown ones are strangers."""
+    try:
+        messages, left_out = await desk.surface.history(writer.session.thread, before_ts)
+    except OutsideFailed as failure:
+        desk.tracer.note("history.unreadable", thread=str(writer.session.thread), why=str(failure))
+        return []
+    trust_of = {author: await _trust(desk, author) for author in {str(one.get("author")) for one in messages}}
+    imported, lowest = [], Trust.INTERNAL
+    for one in messages:
+        trust = Trust.UNTRUSTED if one.get("bot") or one.get("quoted") else trust_of[str(one.get("author"))]
+        lowest = min(lowest, trust)
+        imported.append({"ts": one["ts"], "author": one["author"], "text": one["text"], "trust": trust.word})
+    word: Any = lowest.word
+    return [e.HistoryImported(messages=imported, left_out=left_out, trust=word)] if imported else []
+
+
+async def _trust(desk: Desk, author: str) -> Trust:
+    try:
+        return Trust.INTERNAL if (await desk.people.lookup(author)).is_member else Trust.UNTRUSTED
+    except OutsideFailed:
+        return Trust.UNTRUSTED

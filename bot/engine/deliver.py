@@ -1,0 +1,104 @@
+"""Say what is in the outbox: each thing once, in order, the newest state of each message only.
+
+1. Delivered by the holder of the thread's lease; each attempt is fenced and counted before it is made.
+2. A post whose reply was lost is looked up before it is sent again.
+3. What Slack refuses for good is noted for the operator, never retried for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+from bot.core.errors import Fenced, OutsideFailed
+from bot.engine.desk import Desk
+from bot.engine.ports import Piece
+from bot.engine.storage import OutboxRow, TimerSet
+from bot.engine.writer import Writer
+
+
+class Courier:
+    """Delivers for one leased thread, beside the loop."""
+
+    def __init__(self, desk: Desk, writer: Writer) -> None:
+        self._desk = desk
+        self._writer = writer
+        self._posted: dict[str, str] = {}
+        self._lock = asyncio.Lock()
+
+    async def run(self) -> None:
+        """Deliver whenever something was said, until cancelled."""
+        while True:
+            await self._writer.spoken.wait()
+            await self.drain()
+
+    async def drain(self) -> bool:
+        """Deliver everything there is; False when something has to wait for a later try."""
+        async with self._lock:
+            while True:
+                self._writer.spoken.clear()
+                rows = await self._desk.store.outbox.rows(self._writer.held.thread)
+                if not rows:
+                    return True
+                newest = {row.effect.key: row.id for row in rows}
+                for row in rows:
+                    if newest[row.effect.key] != row.id:
+                        await self._desk.store.outbox.done(self._writer.held, row.id, [])
+                    elif not await self._deliver(row):
+                        return False
+
+    async def _deliver(self, row: OutboxRow) -> bool:
+        """One row, with retries; False when the outside does not answer for now."""
+        desk, thread = self._desk, self._writer.held.thread
+        for attempt in range(desk.delivery_tries):
+            before = await desk.store.outbox.begin(self._writer.held, row.id)
+            try:
+                said = await self._say(row, looked_for=before > 0)
+            except Fenced:
+                raise
+            except OutsideFailed as failure:
+                desk.tracer.note("delivery.failed", thread=str(thread), key=row.effect.key, why=str(failure))
+                if not failure.retryable:
+                    said = []
+                else:
+                    await desk.clock.sleep(min(2.0**attempt, 8.0))
+                    continue
+            await desk.store.outbox.done(self._writer.held, row.id, said)
+            return True
+        return False
+
+    async def _say(self, row: OutboxRow, *, looked_for: bool) -> list[tuple[str, str]]:
+        thread, surface = self._writer.held.thread, self._desk.surface
+        said: list[tuple[str, str]] = []
+        for piece in surface.render(thread, row.effect, self._known()):
+            if piece.how != "post":
+                await surface.post(thread, piece)
+                continue
+            ts = self._known().get(piece.key) or (await surface.find(thread, piece) if looked_for else None)
+            ts = await self._show(ts, piece)
+            self._posted[piece.key] = ts
+            if self._writer.session.posted.get(piece.key) != ts:
+                said.append((piece.key, ts))
+        return said
+
+    async def _show(self, ts: str | None, piece: Piece) -> str:
+        thread, surface = self._writer.held.thread, self._desk.surface
+        if ts is None:
+            return await surface.post(thread, piece)
+        try:
+            await surface.update(thread, ts, piece)
+        except OutsideFailed as failure:
+            if failure.retryable:
+                raise
+            # Somebody deleted the message, or it can no longer be changed: say it again, not never.
+            return await surface.post(thread, piece)
+        return ts
+
+    def _known(self) -> dict[str, str]:
+        return {**self._writer.session.posted, **self._posted}
+
+
+def later(desk: Desk, tries: int) -> TimerSet:
+    """Wake the thread again after an outside failure; the wait doubles with each try, up to 300 s."""
+    wait = min(desk.retry_s * 2 ** min(tries, 10), 300.0)
+    return TimerSet("retry", desk.clock.now() + timedelta(seconds=wait))

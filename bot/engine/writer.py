@@ -1,0 +1,96 @@
+"""The one writer of a thread's log while its lease is held."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from bot.core import events as e
+from bot.core.chain import Entry, genesis, seal_entry
+from bot.core.effects import Effect
+from bot.core.event import TrustWord
+from bot.core.labels import Trust
+from bot.core.session import evolve, replay
+from bot.core.state import Session
+from bot.engine.ports import Clock
+from bot.engine.storage import Commit, EventLog, Held, TimerSet
+
+
+@dataclass
+class Writer:
+    """Session and head of one leased thread; each `write` is one atomic commit."""
+
+    held: Held
+    log: EventLog
+    clock: Clock
+    session: Session
+    seq: int
+    head: str
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when somebody asked to stop; checked before each expensive or irreversible step."""
+    told: set[str] = field(default_factory=set)
+    """Keys of one-line notices under this lease that are not confirmed yet."""
+    spoken: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when there is something new to deliver."""
+
+    @classmethod
+    async def open(cls, held: Held, log: EventLog, clock: Clock) -> Writer:
+        """Replay the stored log under that lease."""
+        entries = await log.read(held.thread)
+        head = entries[-1].hash if entries else genesis(held.thread)
+        return cls(held, log, clock, replay(held.thread, entries), len(entries), head)
+
+    async def write(
+        self,
+        *events: e.Event,
+        consumed: Sequence[str] = (),
+        effects: Sequence[Effect] = (),
+        timers: Sequence[TimerSet] = (),
+        pins: Mapping[str, str] | None = None,
+    ) -> None:
+        """Append the events and everything that belongs to them, or nothing.
+
+        A lowered label is written down with its source. Raises `Fenced` when another worker took over.
+        """
+        session, seq, head = self.session, self.seq, self.head
+        entries: list[Entry] = []
+        pending = list(events)
+        while pending:
+            event = pending.pop(0)
+            at = stamp(max(self.clock.now(), session.last_at or self.clock.now()))
+            after = evolve(session, event, datetime.fromisoformat(at))
+            run = "" if isinstance(event, e.MessageIgnored) else _run_id(session, after)
+            entry = seal_entry(event, seq=seq + 1, at=at, run=run, prev=head, salt=self.clock.salt())
+            entries.append(entry)
+            pending[:0] = _lowering(session, after)
+            session, seq, head = after, entry.seq, entry.hash
+        step = Commit(entries, list(consumed), list(effects), list(timers), dict(pins or {}))
+        await self.log.commit(self.held, step)
+        self.session, self.seq, self.head = session, seq, head
+        if effects:
+            self.spoken.set()
+
+
+def _run_id(before: Session, after: Session) -> str:
+    run = before.run or after.run
+    return run.id if run else ""
+
+
+def _lowering(before: Session, after: Session) -> list[e.Event]:
+    if after.trust >= before.trust or before.trust is Trust.SYSTEM:
+        return []
+    source = next((one for one in reversed(after.label.sources) if one.trust == after.trust), None)
+    name = f"{source.kind} {source.name}" if source else "something unnamed"
+    return [e.LabelLowered(before=_word(before), after=_word(after), source=name)]
+
+
+def _word(session: Session) -> TrustWord:
+    word: TrustWord = session.trust.word  # type: ignore[assignment]  # the enum's names are the words
+    return word
+
+
+def stamp(at: datetime) -> str:
+    """RFC 3339 UTC with microseconds and Z, as every entry carries it."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
