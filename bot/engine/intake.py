@@ -1,6 +1,6 @@
 """What came in becomes events: messages taken or ignored, votes, stops, edits, confirmations.
 
-1. Each inbox item is consumed in the same commit as the events it became; nothing is read twice, nothing lost.
+1. An inbox item is consumed in the same commit as the events it became: never twice, never lost.
 2. Stops, edits, deletions, clicks and timers act at once. Messages enter only between turns; while a
    person decides they wait, and their author is told so.
 3. Who somebody is gets looked up; when nobody can say, the answer is no, said aloud.
