@@ -84,13 +84,15 @@ class Verdict:
     why: str = ""
 
 
-def verify(thread: ThreadId, lines: Iterable[Mapping[str, Any]], head: str | None = None) -> Verdict:
+def verify(thread: ThreadId | None, lines: Iterable[Mapping[str, Any]], head: str | None = None) -> Verdict:
     """Walk an export (or stored entries as `dump` gives them) and name the first place that does not hold.
 
+    Without `thread` the first line's `prev` is taken as given: whole, but of a thread unknown to the reader.
     With `head` (an anchored hash, hex) a cut tail is noticed too: that hash must be one of the chain's.
     """
-    prev, count, erased, seen = genesis(thread), 0, 0, set[str]()
+    prev, count, erased, seen = genesis(thread) if thread else "", 0, 0, set[str]()
     for line in lines:
+        prev = prev or str(line.get("prev", ""))
         if fault := _fault(line, count + 1, prev):
             return Verdict(False, count, prev, erased, count + 1, fault)
         prev, count = str(line["hash"]), count + 1
