@@ -1,0 +1,76 @@
+"""One encoding for each value."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.core.canon import MAX_DEPTH, canonical, clean, digest, hidden_characters
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters()), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(ANYTHING)
+def test_whatever_a_tool_returns_can_be_logged_once_cleaned(value: Any) -> None:
+    """Huge integers, infinities and lone surrogates never poison a thread."""
+    assert json.loads(canonical(clean(value))) is not ...
+
+
+def test_cleaning_leaves_plain_values_alone() -> None:
+    """Only what has no encoding is replaced."""
+    value = {"a": [1, 1.5, "é", True, None], "b": {"c": ""}}
+
+    assert clean(value) == value
+
+
+def test_what_is_replaced_leaves_a_mark() -> None:
+    """Nothing vanishes without a trace."""
+    assert clean(2**60) == f"[integer {2**60}]"
+    assert clean(10**5000) == "[integer of 16610 bits]"
+    assert clean(math.inf) == "[not a finite number: inf]"
+    assert clean("\ud800") == "\ufffd"
+    assert clean({1: (2, object())}) == {"1": [2, "[not JSON: object]"]}
+
+
+def test_nesting_beyond_the_bound_is_cut_with_a_mark() -> None:
+    """A reader's stack is not ours to spend."""
+    value: Any = 1
+    for _ in range(MAX_DEPTH + 2):
+        value = [value]
+
+    assert "nested too deeply" in canonical(clean(value)).decode()
+
+
+@pytest.mark.parametrize("value", [2**60, math.nan, "\ud800", {"a": {1, 2}}])
+def test_what_has_no_encoding_has_no_digest(value: Any) -> None:
+    """Better no digest than one of something else."""
+    with pytest.raises(ValueError, match="no canonical JSON"):
+        digest(value)
+
+
+def test_key_order_does_not_change_a_digest() -> None:
+    """The same arguments are the same call."""
+    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
+
+
+@pytest.mark.parametrize(
+    "hidden", ["\u202e", "\u200b", "\U000e0041", "\x1b", "\ufeff", "\u2066", "a\u200db", "\r", "\u2028"]
+)
+def test_invisible_characters_are_found_wherever_they_stand(hidden: str) -> None:
+    """In keys and values, at any depth."""
+    assert hidden_characters({"to": ["x", {"y" + hidden: 1}]})
+    assert hidden_characters(["a" + hidden])
+
+
+def test_emoji_sequences_tabs_and_line_feeds_are_no_invisible_characters() -> None:
+    """People write these."""
+    assert hidden_characters({"text": "a\tb\n👩\u200d🚒 👨🏽\u200d💻 ❤\ufe0f\u200d🔥", "n": 1}) == []
