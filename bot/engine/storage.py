@@ -47,7 +47,7 @@ class Inbox(Protocol):
     async def enqueue(self, item: InboxItem, *, claim: str, only_known: bool = False) -> Enqueued:
         """Claim and store in one step.
 
-        The same claim within three days is `duplicate` and stores nothing. With `only_known` a thread that
+        The same claim (it names the event, whatever its thread) within three days is `duplicate`. With `only_known` a thread that
         has no log yet is `unknown_thread` and nothing is stored or claimed.
         """
         ...

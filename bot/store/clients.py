@@ -1,0 +1,102 @@
+"""Connections on purpose: the client's defaults would double writes and hang for a minute (redis.md 2)."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import redis.asyncio as redis
+from redis.asyncio.retry import Retry
+from redis.backoff import ExponentialWithJitterBackoff
+from redis.exceptions import RedisError, ResponseError
+
+from bot.core.errors import Fenced, Misconfigured, OutsideFailed
+from bot.store.library import function, source, version
+
+COMMAND_TIMEOUT_S = 2.0
+"""Every command is small; a server that needs longer is in trouble."""
+COMMAND_RETRIES = 2
+"""Safe only because each Function of the library recognises its own repeat."""
+MAX_CONNECTIONS = 64
+BLOCK_MARGIN_S = 5.0
+"""How much longer than a blocking read its socket waits."""
+
+
+class Clients:
+    """One for commands, one for blocking reads; each with explicit timeouts and retries."""
+
+    def __init__(self, url: str, *, longest_block_s: float = 5.0) -> None:
+        self.place = _place(url)
+        retry = Retry(ExponentialWithJitterBackoff(base=0.01, cap=0.2), COMMAND_RETRIES)
+        # Any: the client is typed for bytes and text at once, and ours always decodes.
+        self.commands: Any = _client(url, COMMAND_TIMEOUT_S, retry)
+        self.blocking: Any = _client(
+            url, longest_block_s + BLOCK_MARGIN_S, Retry(ExponentialWithJitterBackoff(), 0)
+        )
+
+    async def call(self, name: str, keys: list[str], *arguments: str | int | float) -> Any:
+        """One Function. Raises `Fenced` for a stale writer, `OutsideFailed` when the store cannot do it."""
+        async with self.failures(name):
+            answer = await self._fcall(name, keys, arguments)
+        if answer == "FENCED":
+            raise Fenced(f"{name}: another worker owns this thread now")
+        if answer == "FORKED":
+            raise Fenced(f"{name}: the log has moved on without this writer")
+        return answer
+
+    async def _fcall(self, name: str, keys: list[str], arguments: tuple[str | int | float, ...]) -> Any:
+        try:
+            return await self.commands.fcall(function(name), len(keys), *keys, *arguments)
+        except ResponseError as error:
+            if "Function not found" not in str(error):
+                raise
+        # The server was emptied or replaced while we ran.
+        await self.load()
+        return await self.commands.fcall(function(name), len(keys), *keys, *arguments)
+
+    async def load(self) -> None:
+        """Bring the library to the server unless this version is there."""
+        found = await self.commands.function_list(library=f"plimsoll_{version()}")
+        if not found:
+            with contextlib.suppress(ResponseError):  # another process loaded the same version first
+                await self.commands.function_load(source())
+
+    @contextlib.asynccontextmanager
+    async def failures(self, doing: str) -> AsyncIterator[None]:
+        """Turn the client's errors into one clear line; the password never appears."""
+        try:
+            yield
+        except (RedisError, OSError) as error:
+            why = str(error).split("\n", 1)[0] or type(error).__name__
+            raise OutsideFailed(f"Redis at {self.place} could not {doing}: {why}", retryable=True) from error
+
+    async def close(self) -> None:
+        """End all connections."""
+        await self.commands.aclose()
+        await self.blocking.aclose()
+
+
+def _client(url: str, timeout_s: float, retry: Retry) -> redis.Redis:
+    pool = redis.BlockingConnectionPool.from_url(
+        url,
+        max_connections=MAX_CONNECTIONS,
+        timeout=timeout_s,
+        socket_timeout=timeout_s,
+        socket_connect_timeout=COMMAND_TIMEOUT_S,
+        retry=retry,
+        protocol=3,
+        legacy_responses=False,
+        decode_responses=True,
+    )
+    return redis.Redis.from_pool(pool)
+
+
+def _place(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("redis", "rediss", "unix"):
+        raise Misconfigured(
+            f"REDIS_URL starts with {parts.scheme or url[:12]!r}; write redis://HOST:PORT/0, rediss://… or unix:///PATH"
+        )
+    return parts.path if parts.scheme == "unix" else f"{parts.hostname}:{parts.port or 6379}"

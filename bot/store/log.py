@@ -1,0 +1,108 @@
+"""The append-only log of a thread: heads in a stream, payloads beside it."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from datetime import datetime
+from typing import Any
+
+from bot.core.chain import Entry
+from bot.core.words import ThreadId
+from bot.engine.storage import Commit, Held
+from bot.store.clients import Clients
+from bot.store.keys import Keys
+
+
+class RedisLog:
+    """The EventLog port."""
+
+    def __init__(self, clients: Clients, keys: Keys) -> None:
+        self._clients = clients
+        self._keys = keys
+
+    async def read(self, thread: ThreadId, after: int = 0) -> list[Entry]:
+        """Oldest first; one round trip."""
+        return await read_entries(self._clients, self._keys, thread, after)
+
+    async def commit(self, held: Held, step: Commit) -> None:
+        """All of it in one call. Raises `Fenced`."""
+        thread, keys = held.thread, self._keys
+        tag = keys.tag(thread)
+        names = [
+            keys.state(thread),
+            keys.log(thread),
+            keys.payloads(thread),
+            keys.inbox(thread),
+            keys.outbox(thread),
+            keys.timers(tag),
+            keys.timer_bodies(tag),
+            keys.index(tag),
+            *(keys.pin(tag, digest) for digest in step.pins),
+        ]
+        first, last = (step.entries[0], step.entries[-1]) if step.entries else (None, None)
+        head: list[str | int] = [
+            held.epoch,
+            held.owner,
+            secrets.token_hex(8),
+            str(thread),
+            first.seq - 1 if first else 0,
+            first.prev if first else "",
+            last.hash if last else "",
+            _ms(last.at) if last else 0,
+            len(step.entries),
+            len(step.consumed),
+            len(step.effects),
+            len(step.timers),
+            len(step.pins),
+        ]
+        await self._clients.call("commit", names, *head, *_items(step))
+
+
+def _items(step: Commit) -> list[str | int]:
+    items: list[str | int] = []
+    for entry in step.entries:
+        items += [entry.seq, pack_head(entry), pack_payload(entry)]
+    items += step.consumed
+    items += [effect.model_dump_json() for effect in step.effects]
+    for timer in step.timers:
+        due = -1 if timer.due is None else int(timer.due.timestamp() * 1000)
+        items += [timer.name, due, json.dumps({"name": timer.name, **timer.body})]
+    return items + list(step.pins.values())
+
+
+def pack_head(entry: Entry) -> str:
+    """What the stream keeps of an entry."""
+    return json.dumps(
+        [entry.v, entry.at, entry.type, entry.run, entry.prev, entry.payload_digest, entry.hash],
+        separators=(",", ":"),
+    )
+
+
+def pack_payload(entry: Entry) -> str:
+    """What stands beside the stream, and can be erased alone."""
+    return json.dumps([entry.salt, dict(entry.payload or {})], separators=(",", ":"), ensure_ascii=False)
+
+
+async def read_entries(clients: Clients, keys: Keys, thread: ThreadId, after: int = 0) -> list[Entry]:
+    """Entries above `after`; an erased payload is `None`."""
+    async with clients.failures("read a log"):
+        pipe = clients.commands.pipeline(transaction=False)
+        pipe.xrange(keys.log(thread), min=f"{after + 1}-0")
+        pipe.hgetall(keys.payloads(thread))
+        heads, payloads = await pipe.execute()
+    return [_entry(entry_id, fields, payloads) for entry_id, fields in heads]
+
+
+def _entry(entry_id: str, fields: dict[str, str], payloads: dict[str, str]) -> Entry:
+    seq = entry_id.partition("-")[0]
+    v, at, kind, run, prev, digest, own = json.loads(fields["h"])
+    salt: str | None = None
+    payload: dict[str, Any] | None = None
+    if seq in payloads:
+        salt, payload = json.loads(payloads[seq])
+    return Entry(v, int(seq), at, kind, run, payload, salt, digest, prev, own)
+
+
+def _ms(at: str) -> int:
+    return int(datetime.fromisoformat(at).timestamp() * 1000)
