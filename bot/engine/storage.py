@@ -47,8 +47,9 @@ class Inbox(Protocol):
     async def enqueue(self, item: InboxItem, *, claim: str, only_known: bool = False) -> Enqueued:
         """Claim and store in one step.
 
-        The same claim (it names the event, whatever its thread) within three days is `duplicate`. With `only_known` a thread that
-        has no log yet is `unknown_thread` and nothing is stored or claimed.
+        The same claim (it names the event, whatever its thread) within three days is `duplicate` and
+        stores nothing. With `only_known` a thread that has no log yet is `unknown_thread`: nothing is
+        stored or claimed.
         """
         ...
 

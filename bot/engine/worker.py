@@ -41,7 +41,7 @@ class Worker:
             if held is None:
                 self._room.release()
                 continue
-            task = asyncio.create_task(self._handle(held))
+            task = asyncio.create_task(self.handle(held))
             self._tasks.add(task)
             task.add_done_callback(self._done)
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -59,7 +59,7 @@ class Worker:
             await desk.clock.sleep(1.0)
             return None
 
-    async def _handle(self, held: Held) -> None:
+    async def handle(self, held: Held) -> None:
         """One lease of one thread."""
         desk = self._desk
         try:

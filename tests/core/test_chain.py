@@ -1,4 +1,4 @@
-"""The log's chain: recomputed here with nothing but hashlib, so that the code under test is not its own judge."""
+"""The log's chain, recomputed with nothing but hashlib: the code under test is not its own judge."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.core.chain import Entry, genesis, seal_entry, verify
-from bot.core.events import MessageIgnored, PayloadErased
+from bot.core.events import MessageIgnored, PayloadErased, parse_event
 from tests.builders import THREAD
 
 
@@ -126,7 +126,5 @@ def test_an_event_and_its_type_are_what_the_entry_says() -> None:
 @pytest.mark.parametrize("kind", ["Nonsense", "", "runstarted"])
 def test_a_type_this_version_does_not_know_is_refused(kind: str) -> None:
     """It is left for a version that does."""
-    from bot.core.events import parse_event
-
     with pytest.raises(KeyError):
         parse_event(kind, {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -99,7 +100,7 @@ def test_each_request_begins_with_the_one_before() -> None:
     story.asked("And now?")
     note()
 
-    assert all(later.startswith(earlier) for earlier, later in zip(sent, sent[1:], strict=False))
+    assert all(later.startswith(earlier) for earlier, later in pairwise(sent))
 
 
 def _finished(outcome: Any, stop: str, text: str) -> e.RunFinished:
