@@ -1,0 +1,96 @@
+"""Small Block Kit parts, each within Slack's limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+SECTION = 2_900
+"""Characters of one section; Slack takes 3,000."""
+MESSAGE = 11_000
+"""Characters of all blocks of one message; Slack refuses from about 13,200, and 12,000 is the held line."""
+MESSAGE_BLOCKS = 45
+"""Blocks of one message; Slack takes 50."""
+FALLBACK = 3_500
+"""Characters of the plain text beside blocks; an update takes 4,000."""
+
+Block = dict[str, Any]
+
+
+def mrkdwn(text: str) -> Block:
+    """A section of our own markup; plain URLs in it are not made into links."""
+    return {"type": "section", "text": {"type": "mrkdwn", "text": text, "verbatim": True}}
+
+
+def plain_section(text: str) -> Block:
+    """A section in which nothing is markup."""
+    return {"type": "section", "text": {"type": "plain_text", "text": text, "emoji": False}}
+
+
+def header(text: str) -> Block:
+    """A title of at most 150 characters."""
+    return {"type": "header", "text": {"type": "plain_text", "text": text[:150], "emoji": False}}
+
+
+def context(*texts: str) -> Block:
+    """Small print, plain."""
+    return {
+        "type": "context",
+        "elements": [{"type": "plain_text", "text": one, "emoji": False} for one in texts],
+    }
+
+
+def button(text: str, action_id: str, value: str, style: str | None = None) -> Block:
+    """One button."""
+    made: Block = {
+        "type": "button",
+        "text": {"type": "plain_text", "text": text, "emoji": False},
+        "action_id": action_id,
+        "value": value,
+    }
+    return made | ({"style": style} if style else {})
+
+
+def pieces_of(text: str, limit: int) -> list[str]:
+    """Cut at line ends, else at spaces, else anywhere; joined they are the text again."""
+    parts: list[str] = []
+    while len(text) > limit:
+        cut = text.rfind("\n", 1, limit)
+        cut = cut + 1 if cut > limit // 2 else text.rfind(" ", 1, limit) + 1
+        cut = cut if cut > limit // 2 else limit
+        cut = _not_inside_entity(text, cut)
+        parts.append(text[:cut])
+        text = text[cut:]
+    return [*parts, text] if text else parts
+
+
+def _not_inside_entity(text: str, cut: int) -> int:
+    # &amp; and its like must not be torn apart.
+    start = text.rfind("&", max(0, cut - 5), cut)
+    return start if start > 0 and ";" not in text[start:cut] else cut
+
+
+def size(block: Block) -> int:
+    """Characters that count against a message."""
+    text = block.get("text")
+    own = len(text["text"]) if isinstance(text, dict) else 0
+    return own + sum(
+        len(one["text"]) for one in block.get("elements", []) if isinstance(one.get("text"), str)
+    )
+
+
+def packed(blocks: list[Block]) -> list[list[Block]]:
+    """Blocks in messages that Slack takes, order kept."""
+    messages: list[list[Block]] = [[]]
+    filled = 0
+    for block in blocks:
+        if messages[-1] and (filled + size(block) > MESSAGE or len(messages[-1]) >= MESSAGE_BLOCKS):
+            messages.append([])
+            filled = 0
+        messages[-1].append(block)
+        filled += size(block)
+    return [message for message in messages if message]
+
+
+def fallback(text: str) -> str:
+    """The plain text beside blocks, for notifications and screen readers."""
+    return text if len(text) <= FALLBACK else text[: FALLBACK - 1] + "…"

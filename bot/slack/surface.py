@@ -1,0 +1,179 @@
+"""The one place that writes to Slack: validated, paced, marked, recorded.
+
+1. No other code calls chat.*; nothing is ever unfurled, and everything of a thread carries its thread_ts.
+2. Each post carries its key in message metadata, so that one of unknown outcome can be looked up.
+3. What Slack refuses for its shape is said in plain words instead, once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from slack_sdk.web.async_client import AsyncWebClient
+
+from bot.core.effects import Effect
+from bot.core.words import ThreadId
+from bot.engine.ports import Piece, Tracer
+from bot.slack.calls import RateLimited, SaidNo, calling
+from bot.slack.inbound import Us, message_body
+from bot.slack.pace import Pace
+from bot.slack.render import RENDERER, render
+
+MARKER = "plimsoll_post"
+"""event_type of the metadata that our posts carry; holds no secret: any app in the workspace can read it."""
+HISTORY = 200
+"""Earlier messages that are imported at most; the root and the newest ones."""
+PAGE = 200
+WAITS = 3
+"""How often a rate limit is waited out before the delivery is put off."""
+_SHAPE = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long"})
+_QUIET = frozenset(
+    {"not_authorized", "missing_scope", "unknown_method", "not_allowed_token_type", "invalid_arguments"}
+)
+"""A workspace whose app is not declared an agent: answers still come, the status beside them does not."""
+
+
+class SlackSurface:
+    """The Surface port."""
+
+    renderer = RENDERER
+
+    def __init__(self, client: AsyncWebClient, us: Us, tracer: Tracer, *, hosts: Iterable[str] = ()) -> None:
+        self._client = client
+        self._us = us
+        self._tracer = tracer
+        self._hosts = tuple(hosts)
+        self._pace = Pace()
+
+    def render(self, thread: ThreadId, effect: Effect, posted: Mapping[str, str]) -> list[Piece]:
+        """Pure."""
+        return render(effect, posted, self._hosts)
+
+    async def post(self, thread: ThreadId, piece: Piece) -> str:
+        """The ts; empty for what has none. Raises `OutsideFailed`."""
+        if piece.how == "status":
+            await self._status(thread, str(piece.body["status"]))
+            return ""
+        if piece.how == "whisper":
+            await self._whisper(thread, piece)
+            return ""
+        channel = piece.channel or thread.channel
+        await self._pace.post(channel)
+        message = await self._message(thread, piece)
+        message |= {"unfurl_links": False, "unfurl_media": False, "metadata": _marker(piece)}
+        message |= {} if piece.channel else {"thread_ts": thread.root_ts}
+        answer = await self._shaped("chat.postMessage", {"channel": channel, **message})
+        return str(answer["ts"])
+
+    async def update(self, thread: ThreadId, ts: str, piece: Piece) -> None:
+        """Replace what that message shows."""
+        if not await self._pace.update(skippable=bool(piece.body.get("skippable"))):
+            return
+        message = await self._message(thread, piece)
+        channel = piece.channel or thread.channel
+        await self._shaped(
+            "chat.update", {"channel": channel, "ts": ts, "metadata": _marker(piece), **message}
+        )
+
+    async def _message(self, thread: ThreadId, piece: Piece) -> dict[str, Any]:
+        text = str(piece.body["text"])
+        if link_ts := piece.body.get("link_ts"):
+            async with calling("chat.getPermalink"):
+                answer = await self._client.chat_getPermalink(channel=thread.channel, message_ts=str(link_ts))
+            text = f"{text}: <{answer['permalink']}|open the request>"
+        blocks = piece.body.get("blocks")
+        return {"text": text, "blocks": blocks} if blocks else {"text": text}
+
+    async def _shaped(self, method: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return await self._call(method, arguments)
+        except SaidNo as refusal:
+            if refusal.code not in _SHAPE or "blocks" not in arguments:
+                raise
+            self._tracer.note("surface.shape_refused", method=method, why=str(refusal))
+        return await self._call(method, {**arguments, "blocks": []})
+
+    async def _call(self, method: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """One call; a rate limit is waited out here, where it holds up this thread alone."""
+        for attempt in range(WAITS + 1):
+            try:
+                async with calling(method):
+                    answer = await self._client.api_call(method, json=arguments)
+                return dict(answer.data) if isinstance(answer.data, dict) else {}
+            except RateLimited as limited:
+                if attempt == WAITS or limited.wait_s > 60:
+                    raise
+                await asyncio.sleep(limited.wait_s)
+        raise AssertionError("the loop returns or raises")
+
+    async def _whisper(self, thread: ThreadId, piece: Piece) -> None:
+        arguments = {"channel": thread.channel, "user": piece.body["user"], "text": piece.body["text"]}
+        await self._call("chat.postEphemeral", {**arguments, "thread_ts": thread.root_ts})
+
+    async def _status(self, thread: ThreadId, status: str) -> None:
+        arguments = {"channel_id": thread.channel, "thread_ts": thread.root_ts, "status": status}
+        try:
+            await self._call("agents.sessions.setStatus", arguments)
+        except SaidNo as refusal:
+            if refusal.code not in _QUIET:
+                raise
+            self._tracer.note("surface.no_status", why=str(refusal))
+
+    async def find(self, thread: ThreadId, piece: Piece) -> str | None:
+        """The ts of an earlier post with this piece's key."""
+        if piece.channel:
+            async with calling("conversations.history"):
+                answer = await self._client.conversations_history(
+                    channel=piece.channel, limit=PAGE, include_all_metadata=True
+                )
+            return _marked(answer["messages"], piece.key)
+        async for messages in self._pages(thread):
+            if ts := _marked(messages, piece.key):
+                return ts
+        return None
+
+    async def _pages(self, thread: ThreadId) -> Any:
+        cursor = ""
+        while True:
+            async with calling("conversations.replies"):
+                answer = await self._client.conversations_replies(
+                    channel=thread.channel,
+                    ts=thread.root_ts,
+                    limit=PAGE,
+                    cursor=cursor,
+                    include_all_metadata=True,
+                )
+            yield answer["messages"]
+            cursor = str((answer.get("response_metadata") or {}).get("next_cursor") or "")
+            if not cursor:
+                return
+
+    async def history(self, thread: ThreadId, before_ts: str) -> tuple[list[dict[str, Any]], int]:
+        """Root and newest messages before that one; how many between them were left out."""
+        found: list[dict[str, Any]] = []
+        async for messages in self._pages(thread):
+            found += [_earlier(one, self._us) for one in messages if str(one.get("ts")) < before_ts]
+        found = [one for one in found if one["author"] not in (self._us.user, self._us.bot)]
+        left_out = max(0, len(found) - HISTORY)
+        return ([found[0], *found[1 + left_out :]] if left_out else found), left_out
+
+
+def _marker(piece: Piece) -> dict[str, Any]:
+    return {"event_type": MARKER, "event_payload": {"key": piece.key}}
+
+
+def _marked(messages: list[dict[str, Any]], key: str) -> str | None:
+    for one in messages:
+        metadata = one.get("metadata") or {}
+        if metadata.get("event_type") == MARKER and (metadata.get("event_payload") or {}).get("key") == key:
+            return str(one["ts"])
+    return None
+
+
+def _earlier(message: dict[str, Any], us: Us) -> dict[str, Any]:
+    read = message_body(message, us)
+    return {name: read[name] for name in ("ts", "author", "text", "bot")} | {
+        "quoted": bool(read["quoted"] or read["files"])
+    }
