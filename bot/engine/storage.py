@@ -54,7 +54,11 @@ class Inbox(Protocol):
         ...
 
     async def pending(self, thread: ThreadId) -> list[InboxItem]:
-        """What waits, oldest first, held messages included."""
+        """What waits, oldest first, held messages included; counts as read when the lease is given back."""
+        ...
+
+    async def peek(self, thread: ThreadId) -> list[InboxItem]:
+        """The same, without counting as read."""
         ...
 
 
@@ -83,8 +87,8 @@ class Lease(Protocol):
         """
         ...
 
-    async def renew(self, held: Held, lease_s: float) -> int:
-        """Extend; returns how many inbox items wait. Raises `Fenced` when another worker owns the thread."""
+    async def renew(self, held: Held, lease_s: float) -> str:
+        """Extend; returns the id of the newest inbox item, empty when none waits. Raises `Fenced`."""
         ...
 
     async def release(self, held: Held, *, parked: bool) -> None:
@@ -92,6 +96,10 @@ class Lease(Protocol):
 
         Items that were read and left (messages held while it is parked) do not ready it by themselves.
         """
+        ...
+
+    def let_go(self, held: Held) -> None:
+        """This process no longer works on the thread, however that ended; it may lease it again."""
         ...
 
 

@@ -73,6 +73,8 @@ class Worker:
             desk.tracer.note("worker.fenced", thread=str(held.thread), owner=self._owner)
         except OutsideFailed as failure:
             desk.tracer.note("thread.set_aside", thread=str(held.thread), why=str(failure))
+        finally:
+            desk.store.lease.let_go(held)
 
     async def _until_rest(self, writer: Writer) -> bool:
         """Advance and deliver until neither has anything left; False when a timer has to wake the thread."""
@@ -140,15 +142,15 @@ async def _kept(desk: Desk, writer: Writer) -> AsyncIterator[None]:
 
 async def _renew(desk: Desk, writer: Writer) -> None:
     """Until the lease is lost; the store may be away for as long as the lease holds."""
-    renewed, waiting = desk.clock.now(), 0
+    renewed, newest = desk.clock.now(), ""
     while True:
         await desk.clock.sleep(desk.watch_s)
         try:
-            count = await desk.store.lease.renew(writer.held, desk.lease_s)
+            last = await desk.store.lease.renew(writer.held, desk.lease_s)
             renewed = desk.clock.now()
-            if count and count != waiting:
+            if last and last != newest:
                 await _look_for_stop(desk, writer)
-            waiting = count
+            newest = last
         except Fenced:
             raise
         except OutsideFailed:
@@ -157,6 +159,6 @@ async def _renew(desk: Desk, writer: Writer) -> None:
 
 
 async def _look_for_stop(desk: Desk, writer: Writer) -> None:
-    items = await desk.store.inbox.pending(writer.held.thread)
+    items = await desk.store.inbox.peek(writer.held.thread)
     if writer.session.run and any(item.kind in ("stop", "delete") for item in items):
         writer.stop.set()

@@ -99,11 +99,17 @@ class MemoryInbox:
         return "accepted"
 
     async def pending(self, thread: ThreadId) -> list[InboxItem]:
-        """Oldest first."""
-        actor = self.memory.actor(thread)
-        if actor.inbox:
-            actor.seen = actor.inbox[-1].id
-        return list(actor.inbox)
+        """Oldest first; counts as read."""
+        items = await self.peek(thread)
+        if items:
+            self.memory.actor(thread).seen = items[-1].id
+        return items
+
+    async def peek(self, thread: ThreadId) -> list[InboxItem]:
+        """The same, without counting as read."""
+        if self.memory.away:
+            raise OutsideFailed("the store is away", retryable=True)
+        return list(self.memory.actors[thread].inbox) if thread in self.memory.actors else []
 
 
 @dataclass
@@ -128,11 +134,11 @@ class MemoryLease:
         actor.until = now + timedelta(seconds=lease_s)
         return Held(thread, actor.epoch, owner)
 
-    async def renew(self, held: Held, lease_s: float) -> int:
-        """How many inbox items wait."""
+    async def renew(self, held: Held, lease_s: float) -> str:
+        """Id of the newest inbox item."""
         actor = self.memory.held(held)
         actor.until = self.memory.clock.now() + timedelta(seconds=lease_s)
-        return len(actor.inbox)
+        return actor.inbox[-1].id if actor.inbox else ""
 
     async def release(self, held: Held, *, parked: bool) -> None:
         """Ready again when something came in that was never read."""
@@ -143,6 +149,9 @@ class MemoryLease:
         actor.owner, actor.until, actor.ready = "", None, False
         if actor.inbox and actor.inbox[-1].id > actor.seen:
             self.memory.make_ready(held.thread)
+
+    def let_go(self, held: Held) -> None:
+        """Nothing is kept in a process."""
 
 
 @dataclass
@@ -162,6 +171,8 @@ class MemoryLog:
         if step.entries:
             head = actor.log[-1].hash if actor.log else genesis(held.thread)
             first = step.entries[0]
+            if head == step.entries[-1].hash:
+                return
             if first.seq != len(actor.log) + 1 or first.prev != head:
                 raise Fenced("the log has moved on without this writer")
         actor.log += step.entries
@@ -172,7 +183,9 @@ class MemoryLog:
             self.memory.timers.pop((held.thread, timer.name), None)
             if timer.due is not None:
                 self.memory.timers[held.thread, timer.name] = (timer.due, {"name": timer.name, **timer.body})
-        self.memory.pins.update(step.pins)
+        self.memory.pins.update(
+            {key: content for key, content in step.pins.items() if key not in self.memory.pins}
+        )
 
 
 @dataclass
@@ -183,9 +196,8 @@ class MemoryOutbox:
 
     async def rows(self, thread: ThreadId) -> list[OutboxRow]:
         """In the order they were said."""
-        return [
-            OutboxRow(row, effect, tries) for row, (effect, tries) in self.memory.actor(thread).out.items()
-        ]
+        actor = self.memory.actors.get(thread)
+        return [OutboxRow(row, effect, tries) for row, (effect, tries) in actor.out.items()] if actor else []
 
     async def begin(self, held: Held, row_id: str) -> int:
         """Attempts before this one."""

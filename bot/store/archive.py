@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from bot.core.chain import Entry
 from bot.core.words import ThreadId
 from bot.engine.storage import ThreadSummary
@@ -29,9 +31,12 @@ class RedisArchive:
 
     async def _summary(self, thread: ThreadId) -> ThreadSummary:
         async with self._clients.failures("read a thread's state"):
-            seq, head = await self._clients.commands.hmget(self._keys.state(thread), ["seq", "head"])
-        last = await read_entries(self._clients, self._keys, thread, int(seq or 1) - 1)
-        return ThreadSummary(thread, int(seq or 0), head or "", last[-1].at if last else "")
+            rows = await self._clients.commands.xrevrange(self._keys.log(thread), count=1)
+        if not rows:
+            return ThreadSummary(thread, 0, "", "")
+        entry_id, fields = rows[0]
+        _, at, *_rest, own = json.loads(fields["h"])
+        return ThreadSummary(thread, int(entry_id.partition("-")[0]), own, at)
 
     async def read(self, thread: ThreadId) -> list[Entry]:
         """The whole log; empty for an unknown thread."""

@@ -12,7 +12,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialWithJitterBackoff
 from redis.exceptions import RedisError, ResponseError
 
-from bot.core.errors import Fenced, Misconfigured, OutsideFailed
+from bot.core.errors import Fenced, Misconfigured, OurFault, OutsideFailed
 from bot.store.library import function, source, version
 
 COMMAND_TIMEOUT_S = 2.0
@@ -22,6 +22,11 @@ COMMAND_RETRIES = 2
 MAX_CONNECTIONS = 64
 BLOCK_MARGIN_S = 5.0
 """How much longer than a blocking read its socket waits."""
+_SERVER_SAYS = (
+    *("OOM", "LOADING", "READONLY", "MISCONF", "NOPERM", "NOAUTH", "WRONGPASS", "BUSY", "MASTERDOWN"),
+    *("CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS"),
+)
+"""Answers that tell of the server's state; any other error answer is a fault of our own calls."""
 
 
 class Clients:
@@ -60,14 +65,23 @@ class Clients:
         """Bring the library to the server unless this version is there."""
         found = await self.commands.function_list(library=f"plimsoll_{version()}")
         if not found:
-            with contextlib.suppress(ResponseError):  # another process loaded the same version first
+            try:
                 await self.commands.function_load(source())
+            except ResponseError as error:
+                if "already exists" not in str(error):  # another process loaded the same version first
+                    raise
 
     @contextlib.asynccontextmanager
     async def failures(self, doing: str) -> AsyncIterator[None]:
         """Turn the client's errors into one clear line; the password never appears."""
         try:
             yield
+        except ResponseError as error:
+            if not str(error).startswith(_SERVER_SAYS):
+                raise OurFault(f"{doing}: {error}") from error
+            raise OutsideFailed(
+                f"Redis at {self.place} could not {doing}: {error}", retryable=True
+            ) from error
         except (RedisError, OSError) as error:
             why = str(error).split("\n", 1)[0] or type(error).__name__
             raise OutsideFailed(f"Redis at {self.place} could not {doing}: {why}", retryable=True) from error
@@ -94,9 +108,16 @@ def _client(url: str, timeout_s: float, retry: Retry) -> redis.Redis:
 
 
 def _place(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("redis", "rediss", "unix"):
+    """Host and port for messages. The URL itself is never shown: it may hold a password."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or 6379
+    except ValueError:
         raise Misconfigured(
-            f"REDIS_URL starts with {parts.scheme or url[:12]!r}; write redis://HOST:PORT/0, rediss://… or unix:///PATH"
+            "REDIS_URL cannot be read; write redis://:PASSWORD@HOST:PORT/0, special characters as %XX"
+        ) from None
+    if parts.scheme not in ("redis", "rediss", "unix") or not (parts.hostname or parts.path):
+        raise Misconfigured(
+            "REDIS_URL has no known form; write redis://HOST:PORT/0, rediss://… or unix:///PATH"
         )
-    return parts.path if parts.scheme == "unix" else f"{parts.hostname}:{parts.port or 6379}"
+    return parts.path if parts.scheme == "unix" else f"{parts.hostname}:{port}"

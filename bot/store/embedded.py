@@ -15,7 +15,6 @@ import os
 import socket
 import stat
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,8 +30,8 @@ class Embedded:
     """A running server and this process's hold on it."""
 
     def __init__(self, home: Path, *, appendfsync: str = "always") -> None:
-        self.home = home
-        self.socket = _runtime_dir(home) / "valkey.sock"
+        self.home = home.resolve()  # the server changes its folder
+        self.socket = _runtime_dir(self.home) / "valkey.sock"
         self.url = f"unix://{self.socket}"
         self._appendfsync = appendfsync
         self._users: int | None = None
@@ -75,16 +74,27 @@ class Embedded:
         self._users = None
 
     def _attach_or_spawn(self) -> None:
-        if self.alive():
-            return
+        self._child = None if self._child and self._child.poll() is not None else self._child
+        until = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < until:
+            if self.alive():
+                return
+            if self._child is None:
+                self._spawn_if_free()
+            elif self._child.poll() is not None:
+                log = self.home / "valkey.log"
+                raise OutsideFailed(f"The embedded Valkey ended with {self._child.returncode}; see {log}")
+            time.sleep(POLL_S)
+        raise OutsideFailed(f"A server holds {self.home / 'lock'} but does not answer at {self.socket}")
+
+    def _spawn_if_free(self) -> None:
         lock = os.open(self.home / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            with contextlib.suppress(OSError):  # a server holds it: it is starting, or it hangs
+            with contextlib.suppress(OSError):  # a server holds it: it is starting, or going
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 self._spawn(lock)
         finally:
             os.close(lock)
-        self._wait()
 
     def _spawn(self, lock: int) -> None:
         with contextlib.suppress(FileNotFoundError):
@@ -114,17 +124,6 @@ class Embedded:
             pass_fds=[lock],
         )
 
-    def _wait(self) -> None:
-        until = time.monotonic() + START_TIMEOUT_S
-        while time.monotonic() < until:
-            if self.alive():
-                return
-            if self._child and self._child.poll() is not None:
-                log = self.home / "valkey.log"
-                raise OutsideFailed(f"The embedded Valkey ended with {self._child.returncode}; see {log}")
-            time.sleep(POLL_S)
-        raise OutsideFailed(f"A server holds {self.home / 'lock'} but does not answer at {self.socket}")
-
     def _shut_down(self) -> None:
         with contextlib.suppress(OSError), _connect(self.socket) as connection:
             connection.sendall(b"SHUTDOWN\r\n")
@@ -136,11 +135,9 @@ class Embedded:
 
 def _runtime_dir(home: Path) -> Path:
     """Short (socket paths end at 108 bytes), private, and named by the home."""
-    base = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir())
-    if len(str(base)) > 60 or not base.is_dir():
-        base = Path("/tmp")
-    name = hashlib.sha256(str(home.resolve()).encode()).hexdigest()[:12]
-    folder = base / f"plimsoll-{os.getuid()}-{name}"
+    # Always the same place, whatever the environment says: cron, ssh and sudo must find the same socket.
+    name = hashlib.sha256(str(home).encode()).hexdigest()[:12]
+    folder = Path("/tmp") / f"plimsoll-{os.getuid()}-{name}"
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:

@@ -36,11 +36,16 @@ class RedisInbox:
         return answer
 
     async def pending(self, thread: ThreadId) -> list[InboxItem]:
-        """Oldest first."""
+        """Oldest first; what was given counts as read when the lease is given back."""
+        items = await self.peek(thread)
+        if items:
+            self._seen[str(thread)] = items[-1].id
+        return items
+
+    async def peek(self, thread: ThreadId) -> list[InboxItem]:
+        """The same, without counting as read."""
         async with self._clients.failures("read an inbox"):
             rows = await self._clients.commands.xrange(self._keys.inbox(thread))
-        if rows:
-            self._seen[str(thread)] = rows[-1][0]
         return [_item(thread, entry_id, fields) for entry_id, fields in rows]
 
 

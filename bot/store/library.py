@@ -21,6 +21,8 @@ FUNCTIONS = (
     "out_done",
     "fire_timers",
 )
+DRAINING = frozenset({"lease", "renew", "release", "park", "fx_end", "fx_forget", "out_begin", "out_done"})
+"""Allowed on a full store: they finish or give back what was begun; refusing them would lose results."""
 
 
 @cache
@@ -31,8 +33,13 @@ def source() -> str:
     parts += [lua.joinpath(f"{name}.lua").read_text() for name in FUNCTIONS]
     body = "\n".join(parts)
     version = hashlib.sha256(body.encode()).hexdigest()[:12]
-    register = [f"redis.register_function('plimsoll_{version}_{name}', {name})" for name in FUNCTIONS]
+    register = [_register(f"plimsoll_{version}_{name}", name) for name in FUNCTIONS]
     return f"#!lua name=plimsoll_{version}\n{body}\n" + "\n".join(register) + "\n"
+
+
+def _register(public: str, name: str) -> str:
+    flags = ", flags = {'allow-oom'}" if name in DRAINING else ""
+    return f"redis.register_function{{function_name = '{public}', callback = {name}{flags}}}"
 
 
 @cache

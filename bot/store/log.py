@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
-from bot.core.chain import Entry
+from bot.core.chain import Entry, genesis
+from bot.core.errors import Fenced, OurFault
 from bot.core.words import ThreadId
 from bot.engine.storage import Commit, Held
 from bot.store.clients import Clients
 from bot.store.keys import Keys
+
+_STREAM_ID = re.compile(r"^\d+-\d+$")
 
 
 class RedisLog:
@@ -22,11 +27,12 @@ class RedisLog:
         self._keys = keys
 
     async def read(self, thread: ThreadId, after: int = 0) -> list[Entry]:
-        """Oldest first; one round trip."""
+        """Oldest first."""
         return await read_entries(self._clients, self._keys, thread, after)
 
     async def commit(self, held: Held, step: Commit) -> None:
         """All of it in one call. Raises `Fenced`."""
+        _check(held.thread, step)
         thread, keys = held.thread, self._keys
         tag = keys.tag(thread)
         names = [
@@ -59,6 +65,17 @@ class RedisLog:
         await self._clients.call("commit", names, *head, *_items(step))
 
 
+def _check(thread: ThreadId, step: Commit) -> None:
+    """Lua does not roll back: what could fail half-way is found before anything is written."""
+    for before, after in pairwise(step.entries):
+        if after.seq != before.seq + 1 or after.prev != before.hash:
+            raise OurFault(f"entry {after.seq} does not follow entry {before.seq} of the same commit")
+    if step.entries and step.entries[0].seq == 1 and step.entries[0].prev != genesis(thread):
+        raise Fenced("the first entry belongs to another thread")
+    if odd := [one for one in step.consumed if not _STREAM_ID.match(one)]:
+        raise OurFault(f"{odd[0]!r} is no id of an inbox item")
+
+
 def _items(step: Commit) -> list[str | int]:
     items: list[str | int] = []
     for entry in step.entries:
@@ -87,10 +104,10 @@ def pack_payload(entry: Entry) -> str:
 async def read_entries(clients: Clients, keys: Keys, thread: ThreadId, after: int = 0) -> list[Entry]:
     """Entries above `after`; an erased payload is `None`."""
     async with clients.failures("read a log"):
-        pipe = clients.commands.pipeline(transaction=False)
-        pipe.xrange(keys.log(thread), min=f"{after + 1}-0")
-        pipe.hgetall(keys.payloads(thread))
-        heads, payloads = await pipe.execute()
+        heads = await clients.commands.xrange(keys.log(thread), min=f"{after + 1}-0")
+        seqs = [entry_id.partition("-")[0] for entry_id, _ in heads]
+        found = await clients.commands.hmget(keys.payloads(thread), seqs) if seqs else []
+    payloads = {seq: packed for seq, packed in zip(seqs, found, strict=True) if packed is not None}
     return [_entry(entry_id, fields, payloads) for entry_id, fields in heads]
 
 

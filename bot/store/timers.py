@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from bot.core.words import ThreadId
 from bot.store.clients import Clients
 from bot.store.keys import Keys
@@ -20,9 +18,9 @@ class RedisTimers:
         """The server's clock decides what is due."""
         fired = 0
         for tag in self._keys.tags():
-            # A generous look ahead: the Function compares with the server's own clock.
-            until = int(time.time() * 1000) + 60_000
             async with self._clients.failures("look for due timers"):
+                seconds, micros = await self._clients.commands.time()
+                until = seconds * 1000 + micros // 1000
                 members = await self._clients.commands.zrange(
                     self._keys.timers(tag), "-inf", until, byscore=True, offset=0, num=limit
                 )

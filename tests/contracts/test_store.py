@@ -165,6 +165,7 @@ async def test_a_dead_worker_s_thread_is_taken_over_with_no_further_traffic(plac
     """On an idle queue, once the lease has run out."""
     await place.arrives()
     dead = await place.lease("w1")
+    place.store.lease.let_go(dead)  # its process is gone
     early = await place.idle("w2")
     await place.passes(LEASE_S * 1.2)
 
@@ -191,12 +192,62 @@ async def test_a_renewed_lease_does_not_run_out(place: Place) -> None:
         waiting = await place.store.lease.renew(held, LEASE_S)
         assert await place.idle("w2")
 
-    assert waiting == 1
+    assert waiting == (await place.store.inbox.peek(THREAD))[-1].id
+
+
+async def test_a_live_worker_s_thread_is_never_leased_again_not_even_to_itself(place: Place) -> None:
+    """However long it holds it, as long as it renews."""
+    await place.arrives()
+    held = await place.lease("w1")
+    for _ in range(4):
+        await place.passes(LEASE_S * 0.6)
+        await place.store.lease.renew(held, LEASE_S)
+        assert await place.idle("w1")
+
+
+async def test_all_threads_of_a_dead_worker_come_back_one_after_the_other(place: Place) -> None:
+    """Not one in each lease."""
+    threads = [replace(THREAD, root_ts=f"17800000{number:02d}.000100") for number in range(7)]
+    for thread in threads:
+        await place.arrives(thread, claim=str(thread))
+        place.store.lease.let_go(await place.lease("w1"))
+    await place.passes(LEASE_S * 1.2)
+
+    back = {(await _until_leased(place, "w2")).thread for _ in threads}
+
+    assert back == set(threads)
+
+
+async def test_a_look_that_does_not_count_as_reading_loses_no_wake_up(place: Place) -> None:
+    """A keeper that looks for a stop must not swallow a click."""
+    await place.arrives()
+    held = await place.lease()
+    await place.store.inbox.pending(THREAD)
+    await place.arrives(claim="m2")
+    await place.store.inbox.peek(THREAD)
+
+    await place.store.lease.release(held, parked=True)
+
+    assert (await place.lease()).thread == THREAD
+
+
+async def test_a_commit_that_is_sent_again_changes_nothing(place: Place) -> None:
+    """A lost reply is no fault of the writer."""
+    await place.arrives()
+    held = await place.lease()
+    step = Commit(entries=_entries(2), effects=[Notice(key="n", text="x")])
+
+    await place.store.log.commit(held, step)
+    await place.store.log.commit(held, step)
+
+    assert len(await place.store.log.read(THREAD)) == 2
+    assert len(await place.store.outbox.rows(THREAD)) == 1
 
 
 async def _stale(place: Place) -> tuple[Held, Held]:
     await place.arrives()
     old = await place.lease("w1")
+    place.store.lease.let_go(old)
     await place.passes(LEASE_S * 1.2)
     return old, await _until_leased(place, "w2")
 
@@ -222,7 +273,7 @@ async def test_a_worker_that_lost_its_lease_changes_nothing(place: Place, what: 
         await tries[what]()
 
     assert await store.log.read(THREAD) == []
-    assert await store.lease.renew(new, LEASE_S) == 1
+    assert await store.lease.renew(new, LEASE_S)
 
 
 async def test_a_commit_moves_log_inbox_outbox_and_timers_together(place: Place) -> None:
@@ -311,6 +362,7 @@ async def test_the_result_of_a_stale_worker_is_kept_for_the_next_one(place: Plac
     """The effect happened: forgetting it would do it twice."""
     await place.arrives()
     old = await place.lease("w1")
+    place.store.lease.let_go(old)
     await place.store.ledger.begin(old, "c1", "key")
     await place.passes(LEASE_S * 1.2)
     new = await _until_leased(place, "w2")

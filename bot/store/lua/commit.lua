@@ -41,6 +41,7 @@ local function commit(KEYS, ARGV)
   local have = redis.call('HMGET', KEYS[1], 'seq', 'head', 'cid')
   -- The reply of this very commit was lost and the client sent it again.
   if have[3] == ARGV[3] then return 'OK' end
+  if tonumber(ARGV[9]) > 0 and have[2] == ARGV[7] then return 'OK' end
   local seq = tonumber(have[1] or 0)
   if tonumber(ARGV[9]) > 0 then
     if seq ~= tonumber(ARGV[5]) then return 'FORKED' end

@@ -1,8 +1,10 @@
--- KEYS: state hash, inbox stream
--- ARGV: epoch, owner, lease ms
--- Returns how many inbox items wait.
+-- KEYS: state hash, inbox stream, ready stream
+-- ARGV: epoch, owner, lease ms, group, ready entry id
+-- Returns the id of the newest inbox item, or an empty text. The ready entry counts as attended to.
 local function renew(KEYS, ARGV)
   if not holds(KEYS[1], ARGV[1], ARGV[2]) then return 'FENCED' end
   redis.call('HSET', KEYS[1], 'until', now_ms() + ARGV[3])
-  return redis.call('XLEN', KEYS[2])
+  redis.call('XCLAIM', KEYS[3], ARGV[4], ARGV[2], 0, ARGV[5], 'JUSTID')
+  local last = redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 1)[1]
+  return last and last[1] or ''
 end
