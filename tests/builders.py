@@ -83,9 +83,7 @@ class Story:
             self.events.append(event)
         return self
 
-    def asked(
-        self, text: str = "What do we owe for order 4921?", author: str = "U0ALICE", **fields: Any
-    ) -> Story:
+    def asked(self, text: str = "What do we owe for order 4921?", author: str = "U0ALICE", **fields: Any) -> Story:
         """A run starts with that question."""
         trust = fields.pop("trust", "principal")
         deadline = (self.at + timedelta(seconds=301)).isoformat()
@@ -96,9 +94,7 @@ class Story:
             pins={},
             policy_version=self.policy.version,
         )
-        message = e.MessageReceived(
-            ts=f"1.{len(self.events):06d}", author=author, trust=trust, text=text, **fields
-        )
+        message = e.MessageReceived(ts=f"1.{len(self.events):06d}", author=author, trust=trust, text=text, **fields)
         return self.add(started, message)
 
     def replied(self, *calls: tuple[str, Tool, dict[str, Any]], text: str = "", stop: str = "") -> Story:
@@ -129,9 +125,7 @@ class Story:
             )
         return self
 
-    def ran(
-        self, call_id: str, content: Any, trust: str = "internal", *, ok: bool = True, **fields: Any
-    ) -> Story:
+    def ran(self, call_id: str, content: Any, trust: str = "internal", *, ok: bool = True, **fields: Any) -> Story:
         """The gate let it run, and it came back."""
         return self.add(
             e.GateDecided(call_id=call_id, verdict="allowed", reason="within", ceiling="critical"),
@@ -139,9 +133,7 @@ class Story:
             e.ToolReturned(call_id=call_id, ok=ok, content=content, trust=trust, **fields),
         )
 
-    def called(
-        self, call_id: str, one: Tool, content: Any, trust: str = "internal", **arguments: Any
-    ) -> Story:
+    def called(self, call_id: str, one: Tool, content: Any, trust: str = "internal", **arguments: Any) -> Story:
         """A whole turn with one call that ran."""
         given = arguments or {"order_id": "4921"}
         return self.replied((call_id, one, given)).ran(call_id, content, trust)
@@ -155,9 +147,7 @@ class Story:
         approvers = facts.pop("approvers", frozenset({"U0CAROL", "U0DAVE"}))
         return ToolCall(call_id, one.spec, call.arguments, approvers=approvers, **facts)
 
-    def asks(
-        self, call_id: str, one: Tool, approval_id: str = "apr-1", batch: str = "ask-1", **fields: Any
-    ) -> Story:
+    def asks(self, call_id: str, one: Tool, approval_id: str = "apr-1", batch: str = "ask-1", **fields: Any) -> Story:
         """A person is asked about that call as things are now."""
         call = self.proposed(call_id, one)
         bound = binding(call, self.session, self.policy)
@@ -180,14 +170,10 @@ class Story:
             ),
         )
 
-    def decided(
-        self, decision: Any, approval_id: str = "apr-1", by: str = "U0CAROL", reason: str = ""
-    ) -> Story:
+    def decided(self, decision: Any, approval_id: str = "apr-1", by: str = "U0CAROL", reason: str = "") -> Story:
         """The question is closed."""
         people = [] if decision == "expired" else [by]
-        return self.add(
-            e.ApprovalDecided(approval_id=approval_id, decision=decision, by=people, reason=reason)
-        )
+        return self.add(e.ApprovalDecided(approval_id=approval_id, decision=decision, by=people, reason=reason))
 
     @property
     def now(self) -> datetime:

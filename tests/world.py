@@ -63,9 +63,7 @@ class World:
     async def happens(self, kind: Any, **body: Any) -> str:
         """A stop, an edit, a deletion, a timer."""
         self.clicks += 1
-        return await self.store.inbox.enqueue(
-            InboxItem(self.thread, kind, body), claim=f"{kind}:{self.clicks}"
-        )
+        return await self.store.inbox.enqueue(InboxItem(self.thread, kind, body), claim=f"{kind}:{self.clicks}")
 
     async def clicks_on(self, vote: str, user: str = "U0CAROL", approval: str | None = None) -> str:
         """A click on the newest open request, or on that one."""

@@ -77,9 +77,7 @@ class Claude:
                 too_late = asyncio.get_running_loop().time() + wait >= until
                 if not trouble.again or attempt == ATTEMPTS - 1 or too_late:
                     late = trouble.again and too_late
-                    raise ModelFailure(
-                        trouble.line, deadline=late, usage=spent.usage, cost_usd=spent.usd
-                    ) from error
+                    raise ModelFailure(trouble.line, deadline=late, usage=spent.usage, cost_usd=spent.usd) from error
                 await asyncio.sleep(wait)
         raise AssertionError("the loop returns or raises")
 

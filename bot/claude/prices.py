@@ -27,9 +27,7 @@ def usage_of(raw: Mapping[str, Any]) -> Usage:
 def cost(model: str, raw: Mapping[str, Any]) -> float | None:
     """Dollars for the API's counts; which cache writes are long is taken from its own breakdown."""
     usage = usage_of(raw)
-    price = _price(
-        model, usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens, usage.output_tokens
-    )
+    price = _price(model, usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens, usage.output_tokens)
     breakdown = raw.get("cache_creation") or {}
     longer = int(breakdown.get("ephemeral_1h_input_tokens") or 0) if isinstance(breakdown, dict) else 0
     if price is None or not longer:
@@ -39,9 +37,7 @@ def cost(model: str, raw: Mapping[str, Any]) -> float | None:
 
 def worst(model: str, usage: Usage) -> float | None:
     """Dollars when every cache write is a long one."""
-    price = _price(
-        model, usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens, usage.output_tokens
-    )
+    price = _price(model, usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens, usage.output_tokens)
     if price is None:
         return None
     extra = usage.cache_write_tokens * (LONG_WRITE - SHORT_WRITE)

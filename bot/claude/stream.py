@@ -57,9 +57,7 @@ class Message:
                 self._close(int(event["index"]))
             case "message_delta":
                 self.stop_reason = str(event["delta"].get("stop_reason") or "")
-                self.usage |= {
-                    key: value for key, value in event.get("usage", {}).items() if value is not None
-                }
+                self.usage |= {key: value for key, value in event.get("usage", {}).items() if value is not None}
             case "message_stop":
                 self._stopped = True
             case _:
@@ -108,9 +106,7 @@ class Message:
     def _read_arguments(self, opened: _Open) -> None:
         raw = "".join(opened.parts)
         try:
-            opened.block["input"] = (
-                strict_object(raw) if raw.strip() else dict(opened.block.get("input") or {})
-            )
+            opened.block["input"] = strict_object(raw) if raw.strip() else dict(opened.block.get("input") or {})
         except ValueError as error:
             self.invalid[str(opened.block.get("id"))] = f"the arguments are not valid JSON ({error})"
             opened.block["input"] = {}

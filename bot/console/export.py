@@ -19,9 +19,7 @@ def export(thread: ThreadId, entries: Sequence[Entry], form: str) -> str:
 
 
 def _jsonl(_thread: ThreadId, entries: Sequence[Entry]) -> str:
-    return "".join(
-        json.dumps(entry.dump(), ensure_ascii=False, separators=(",", ":")) + "\n" for entry in entries
-    )
+    return "".join(json.dumps(entry.dump(), ensure_ascii=False, separators=(",", ":")) + "\n" for entry in entries)
 
 
 def _head(entries: Sequence[Entry]) -> str:

@@ -31,9 +31,7 @@ def sentence(entry: Entry) -> str:
     if entry.payload is None:
         return f"(erased; digest {entry.payload_digest[:16]}…)"
     tell = _TELL.get(entry.type)
-    return visible(
-        tell(entry.payload) if tell else json.dumps(dict(entry.payload), ensure_ascii=False)[:LONGEST]
-    )
+    return visible(tell(entry.payload) if tell else json.dumps(dict(entry.payload), ensure_ascii=False)[:LONGEST])
 
 
 def visible(text: str) -> str:
@@ -96,9 +94,7 @@ def _finished(payload: Mapping[str, Any]) -> str:
 
 def _requested(payload: Mapping[str, Any]) -> str:
     wrong = f" — invalid: {payload['invalid']}" if payload["invalid"] else ""
-    return (
-        f"{payload['call_id']}: {payload['tool']}({_arguments(payload)}), class {payload['authority']}{wrong}"
-    )
+    return f"{payload['call_id']}: {payload['tool']}({_arguments(payload)}), class {payload['authority']}{wrong}"
 
 
 _TELL: dict[str, Callable[[Mapping[str, Any]], str]] = {

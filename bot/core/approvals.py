@@ -90,15 +90,11 @@ def judge(
     `clicked_at` is when the click reached the inbox, RFC 3339; expiry compares that.
     """
     if approval.status != "open":
-        return NotEntitled(
-            _ALREADY[approval.status].format(", ".join(f"<@{one}>" for one in approval.decided_by))
-        )
+        return NotEntitled(_ALREADY[approval.status].format(", ".join(f"<@{one}>" for one in approval.decided_by)))
     if clicked_at > approval.expires_at:
         return NotEntitled("this request had expired before your click; nothing was run")
     if person is None or entitled is None:
-        return NotEntitled(
-            "nobody could check just now who you are, so nothing was decided; click again in a moment"
-        )
+        return NotEntitled("nobody could check just now who you are, so nothing was decided; click again in a moment")
     if not person.is_member:
         return NotEntitled("only members of this workspace may decide, not guests, bots or other companies")
     if person.user not in entitled or rule is None:
@@ -131,15 +127,11 @@ def evolve_approval(run: Run, event: e.Event) -> Run:
         case e.ApprovalVoted() if event.vote == "approve":
             return _change(run, event.approval_id, lambda one: replace(one, votes=(*one.votes, event.by)))
         case e.ApprovalEdited():
-            return _change(
-                run, event.approval_id, lambda one: replace(one, arguments=event.after, digest=event.digest)
-            )
+            return _change(run, event.approval_id, lambda one: replace(one, arguments=event.after, digest=event.digest))
         case e.ApprovalDecided():
             return _decided(run, event)
         case e.ApprovalVoided():
-            return _change(
-                run, event.approval_id, lambda one: replace(one, status="voided", reason=event.why)
-            )
+            return _change(run, event.approval_id, lambda one: replace(one, status="voided", reason=event.why))
         case _:
             return run
 
@@ -161,8 +153,7 @@ def _asked(run: Run, event: e.ApprovalRequested) -> Run:
     )
     new_message = all(one.batch != event.batch for one in run.approvals.values())
     calls = tuple(
-        replace(call, approval=event.approval_id) if call.call_id == event.call_id else call
-        for call in run.calls
+        replace(call, approval=event.approval_id) if call.call_id == event.call_id else call for call in run.calls
     )
     approvals = {**run.approvals, event.approval_id: approval}
     return replace(run, approvals=approvals, asks=run.asks + new_message, calls=calls)

@@ -114,7 +114,5 @@ class SessionStatus(_Effect):
     status: Literal["processing", "active", "suspended", "closed"]
 
 
-Effect = Annotated[
-    Progress | Answer | Card | CardLink | Notice | Whisper | SessionStatus, Field(discriminator="kind")
-]
+Effect = Annotated[Progress | Answer | Card | CardLink | Notice | Whisper | SessionStatus, Field(discriminator="kind")]
 EffectAdapter: TypeAdapter[Effect] = TypeAdapter(Effect)

@@ -65,9 +65,7 @@ def admit(call: ToolCall, session: Session, policy: Policy) -> Verdict:
     ceiling = ceiling_for(session.label, policy)
     run = session.run
     if run is None or policy.version != run.policy_version:
-        return Refused(
-            "The policy changed while this run was under way; ask again.", ceiling, "policy changed"
-        )
+        return Refused("The policy changed while this run was under way; ask again.", ceiling, "policy changed")
     if refused := _refused_anyway(call, run, policy, ceiling):
         return refused
     if call.spec.authority <= ceiling and not call.spec.always_ask:
@@ -94,10 +92,7 @@ def _refused_anyway(call: ToolCall, run: Run, policy: Policy, ceiling: Authority
         )
         return Refused(reason, ceiling, "repetition")
     if denial_key(call) in run.denied and (approval is None or approval.status != "denied"):
-        reason = (
-            "A person denied this call earlier in this run; it is not asked again. "
-            "Find another way or conclude."
-        )
+        reason = "A person denied this call earlier in this run; it is not asked again. Find another way or conclude."
         return Refused(reason, ceiling, "denied")
     return None
 

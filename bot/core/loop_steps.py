@@ -51,9 +51,7 @@ def _replied(session: Session, event: e.ModelReplied) -> Session:
         turn_facts=0,
         turn_refused_to_conclude=False,
     )
-    usable = tuple(
-        block for block in content if block.get("type") != "text" or str(block.get("text", "")).strip()
-    )
+    usable = tuple(block for block in content if block.get("type") != "text" or str(block.get("text", "")).strip())
     transcript = (*session.transcript, Item("assistant", usable)) if usable else session.transcript
     return replace(session, run=run, transcript=transcript)
 

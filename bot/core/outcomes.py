@@ -29,9 +29,7 @@ OUTCOMES: dict[str, tuple[str, ...]] = {
 
 def text_of(content: Iterable[object]) -> str:
     """The text blocks of a reply, joined."""
-    texts = [
-        str(block["text"]) for block in content if isinstance(block, dict) and block.get("type") == "text"
-    ]
+    texts = [str(block["text"]) for block in content if isinstance(block, dict) and block.get("type") == "text"]
     return "\n\n".join(text.strip() for text in texts if text.strip())
 
 
@@ -102,9 +100,7 @@ def post_for(outcome: str, stop_reason: str, text: str, session: Session, detail
     parts += [f"So far:\n\n{text}"] if text else []
     if run and run.steps and not text:
         looked = ", ".join(dict.fromkeys(run.steps))
-        parts.append(
-            f"Looked at so far: {looked} ({len(run.facts)} facts). The question itself is still open."
-        )
+        parts.append(f"Looked at so far: {looked} ({len(run.facts)} facts). The question itself is still open.")
     parts += [_open_effects(run)] if run and outcome != "refused" and _open_effects(run) else []
     return "\n\n".join([*parts, _WHAT_NEXT[outcome]])
 

@@ -147,9 +147,7 @@ class ChannelTable(_Table):
     @field_validator("tools")
     @classmethod
     def _no_patterns(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        if odd := [
-            name for name in names if name != "*" and not name.replace("_", "").replace("-", "").isalnum()
-        ]:
+        if odd := [name for name in names if name != "*" and not name.replace("_", "").replace("-", "").isalnum()]:
             raise ValueError(f"exact tool names or '*', no other patterns; found {odd[0]!r}")
         return names
 
@@ -203,13 +201,9 @@ class Policy(_Table):
     @model_validator(mode="after")
     def _order(self) -> Policy:
         ceiling = self.ceiling
-        steps = [
-            ceiling.of(trust) for trust in (Trust.UNTRUSTED, Trust.EXTRACTED, Trust.INTERNAL, Trust.PRINCIPAL)
-        ]
+        steps = [ceiling.of(trust) for trust in (Trust.UNTRUSTED, Trust.EXTRACTED, Trust.INTERNAL, Trust.PRINCIPAL)]
         if steps != sorted(steps):
-            raise ValueError(
-                "[ceiling] must not fall as trust rises: untrusted <= extracted <= internal <= principal"
-            )
+            raise ValueError("[ceiling] must not fall as trust rises: untrusted <= extracted <= internal <= principal")
         return self
 
     @property

@@ -167,9 +167,7 @@ class Tool:
                 f"{self.name} was not run: {_faults(error)}. Correct the arguments and call again."
             ) from None
         except (ValueError, TypeError, RecursionError) as error:
-            raise ModelMistake(
-                f"{self.name} was not run: the arguments are not plain JSON ({error})."
-            ) from None
+            raise ModelMistake(f"{self.name} was not run: the arguments are not plain JSON ({error}).") from None
         if hidden := hidden_characters(arguments):
             raise ModelMistake(
                 f"{self.name} was not run: the arguments hold invisible characters ({', '.join(hidden)}). "
@@ -254,9 +252,7 @@ def _arguments_model(function: Run, caller_locals: Mapping[str, Any]) -> type[Ba
     hints = typing.get_type_hints(function, localns=dict(caller_locals))
     hints.pop("return", None)
     first = next(iter(hints.values()), None)
-    if not (isinstance(first, type) and issubclass(first, BaseModel)) or not inspect.iscoroutinefunction(
-        function
-    ):
+    if not (isinstance(first, type) and issubclass(first, BaseModel)) or not inspect.iscoroutinefunction(function):
         raise OurFault(
             f"tool {getattr(function, '__name__', '?')!r}: write `async def name(args: SomeModel, "
             "context: ToolContext)`, SomeModel a pydantic model"

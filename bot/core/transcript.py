@@ -34,9 +34,7 @@ def faults(conversation: Sequence[Mapping[str, Any]]) -> list[str]:
         found.append("it does not end with something for the model to answer")
     open_calls: list[str] = []
     for place, message in enumerate(conversation):
-        answered = [
-            block["tool_use_id"] for block in message["content"] if block.get("type") == "tool_result"
-        ]
+        answered = [block["tool_use_id"] for block in message["content"] if block.get("type") == "tool_result"]
         if sorted(answered) != sorted(open_calls):
             found.append(f"message {place}: calls {open_calls} are answered by {answered}")
         open_calls = [block["id"] for block in message["content"] if block.get("type") == "tool_use"]

@@ -128,12 +128,7 @@ def answer(session: Session, *, outcome: str, stop_reason: str, text: str, refer
 
 def trusted_urls(readings: Sequence[Reading]) -> list[str]:
     """URLs that stand verbatim in what a principal wrote or our own systems returned."""
-    found = (
-        url.rstrip(".,;:!?)")
-        for one in readings
-        if one.trust >= Trust.INTERNAL
-        for url in _URL.findall(one.text)
-    )
+    found = (url.rstrip(".,;:!?)") for one in readings if one.trust >= Trust.INTERNAL for url in _URL.findall(one.text))
     return list(dict.fromkeys(found))[:200]
 
 

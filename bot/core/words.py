@@ -34,11 +34,7 @@ class ThreadId:
             stamp = found["ts"]
             return cls("*", found["channel"], found["root"] or f"{stamp[:-6]}.{stamp[-6:]}")
         parts = text.strip().split("/")
-        if (
-            len(parts) == 3
-            and all(_PART.match(part) for part in parts[1:])
-            and re.match(r"^[\w*-]+$", parts[0])
-        ):
+        if len(parts) == 3 and all(_PART.match(part) for part in parts[1:]) and re.match(r"^[\w*-]+$", parts[0]):
             return cls(*parts)
         raise Misconfigured(f"{text!r} is no thread; write TEAM/CHANNEL/TS or paste a Slack permalink")
 

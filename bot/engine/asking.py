@@ -51,19 +51,13 @@ async def prepare(desk: Desk, session: Session, call: CallState) -> Prepared:
     if not needs_person(proposed, session, desk.policy):
         return proposed
     approval = newest_for(session.run, call.call_id) if session.run else None
-    if (
-        approval
-        and approval.status == "approved"
-        and (lost := await _no_longer_entitled(desk, tool, approval))
-    ):
+    if approval and approval.status == "approved" and (lost := await _no_longer_entitled(desk, tool, approval)):
         return NeedsApproval(f"<@{lost}> approved it and may no longer do so", ceiling, approval)
     try:
         precondition = await _precondition(desk, session, tool, call)
     except ModelMistake as mistake:
         return Refused(str(mistake), ceiling, "precondition")
-    return ToolCall(
-        call.call_id, tool.spec, call.arguments, precondition, await _approvers(desk, session, tool)
-    )
+    return ToolCall(call.call_id, tool.spec, call.arguments, precondition, await _approvers(desk, session, tool))
 
 
 async def _approvers(desk: Desk, session: Session, tool: Tool) -> frozenset[str] | None:

@@ -61,9 +61,7 @@ async def click(desk: Desk, writer: Writer, item: InboxItem) -> None:
     await settle(desk, writer, approval, events, consumed=[item.id])
 
 
-async def settle(
-    desk: Desk, writer: Writer, approval: Approval, events: list[e.Event], *, consumed: list[str]
-) -> None:
+async def settle(desk: Desk, writer: Writer, approval: Approval, events: list[e.Event], *, consumed: list[str]) -> None:
     """Write what became of an approval, and show it on its card."""
     after = writer.session
     for event in events:
@@ -95,9 +93,7 @@ async def expire(desk: Desk, writer: Writer, item: InboxItem) -> None:
 async def _refuse(writer: Writer, item: InboxItem, approval_id: str, user: str, because: str) -> None:
     attempted = e.ApprovalAttempted(approval_id=approval_id, by=user, refused_because=because)
     line = f"Nothing was decided: {because}."
-    await writer.write(
-        attempted, consumed=[item.id], effects=[Whisper(key=f"attempt:{item.id}", user=user, text=line)]
-    )
+    await writer.write(attempted, consumed=[item.id], effects=[Whisper(key=f"attempt:{item.id}", user=user, text=line)])
 
 
 def _rule(desk: Desk, run: Run, approval: Approval) -> ApproverRule | None:
@@ -105,9 +101,7 @@ def _rule(desk: Desk, run: Run, approval: Approval) -> ApproverRule | None:
     return desk.policy.approvals.rule(call.authority) if call else None
 
 
-async def _who(
-    desk: Desk, user: str, rule: ApproverRule | None
-) -> tuple[Person | None, frozenset[str] | None]:
+async def _who(desk: Desk, user: str, rule: ApproverRule | None) -> tuple[Person | None, frozenset[str] | None]:
     try:
         person = await desk.people.lookup(user)
         return person, await desk.people.approvers(rule) if rule else frozenset()

@@ -41,11 +41,7 @@ async def edited(desk: Desk, writer: Writer, item: InboxItem) -> bool:
     correction = e.MessageReceived(
         ts=f"{ts}#{item.id}",
         author=author,
-        trust="untrusted"
-        if item.body.get("quoted")
-        else "principal"
-        if author == run.principal
-        else "internal",
+        trust="untrusted" if item.body.get("quoted") else "principal" if author == run.principal else "internal",
         text=f"Correction, this replaces my earlier message: {text}",
     )
     await _write(desk, writer, item, [*events, correction])

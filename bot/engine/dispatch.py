@@ -34,9 +34,7 @@ async def dispatch(desk: Desk, writer: Writer, calls: Sequence[CallState]) -> Fi
             continue
         prepared = await prepare(desk, session, call)
         verdict: Verdict = (
-            prepared
-            if isinstance(prepared, (Refused, NeedsApproval))
-            else admit(prepared, session, desk.policy)
+            prepared if isinstance(prepared, (Refused, NeedsApproval)) else admit(prepared, session, desk.policy)
         )
         if isinstance(verdict, NeedsApproval):
             return await ask(desk, writer, call, verdict)

@@ -75,9 +75,7 @@ class ModelReply:
 class ModelFailure(Exception):
     """No complete reply came, after every retry that made sense."""
 
-    def __init__(
-        self, message: str, *, deadline: bool = False, usage: Usage | None = None, cost_usd: float = 0.0
-    ):
+    def __init__(self, message: str, *, deadline: bool = False, usage: Usage | None = None, cost_usd: float = 0.0):
         super().__init__(message)
         self.deadline = deadline
         """Time ran out (or the service asked to wait longer than there is)."""

@@ -31,9 +31,7 @@ async def reason(desk: Desk, writer: Writer) -> Finish | None:
     request = _request(desk, session)
     if found := faults(request.messages):
         desk.tracer.note("transcript.invalid", thread=str(session.thread), faults=found)
-        return Finish(
-            "failed", "internal_error", detail="The stored conversation cannot be sent to the model."
-        )
+        return Finish("failed", "internal_error", detail="The stored conversation cannot be sent to the model.")
     size = len(json.dumps([_sent(one) for one in request.tools]) + request.system) + _bytes(request.messages)
     room = _room(desk, session, request.model, size)
     if isinstance(room, Finish):
@@ -55,9 +53,7 @@ async def reason(desk: Desk, writer: Writer) -> Finish | None:
     except ModelFailure as failure:
         desk.tracer.note("model.failed", thread=str(session.thread), why=str(failure))
         return (
-            Finish("partial", "deadline")
-            if failure.deadline
-            else Finish("failed", "model_error", detail=str(failure))
+            Finish("partial", "deadline") if failure.deadline else Finish("failed", "model_error", detail=str(failure))
         )
     return await _note(desk, writer, reply) if reply else None
 
@@ -177,9 +173,7 @@ def requests(desk: Desk, channel: str, reply: e.ModelReplied) -> list[e.ToolRequ
     return found
 
 
-def _requested(
-    desk: Desk, block: dict[str, Any], reply: e.ModelReplied, offered: set[str]
-) -> e.ToolRequested:
+def _requested(desk: Desk, block: dict[str, Any], reply: e.ModelReplied, offered: set[str]) -> e.ToolRequested:
     name, call_id, raw = str(block.get("name")), str(block.get("id")), block.get("input")
     tool = desk.toolbox.get(name) if name in offered else None
     authority = tool.spec.authority.word if tool else "critical"

@@ -40,9 +40,7 @@ class LocalToolbox:
         self._tools: dict[str, Tool] = {}
         for one in tools:
             if one.name in self._tools:
-                raise Misconfigured(
-                    f"two tools are called {one.name!r}; rename one or drop its module from [tools]"
-                )
+                raise Misconfigured(f"two tools are called {one.name!r}; rename one or drop its module from [tools]")
             self._tools[one.name] = _under_policy(one, policy.tools.policy.get(one.name))
         if unknown := set(policy.tools.policy) - set(self._tools):
             raise Misconfigured(
@@ -77,9 +75,7 @@ class LocalToolbox:
         except ToolError as error:
             return _failed(spec, str(error) or "The tool failed without a word.", error.retryable)
         except TimeoutError:
-            return _failed(
-                spec, f"{spec.name} did not answer in time. It may still have had its effect.", False
-            )
+            return _failed(spec, f"{spec.name} did not answer in time. It may still have had its effect.", False)
         except Exception as fault:  # noqa: BLE001  whatever a tool raises, the run goes on and people learn of it
             reference = f"tool-{secrets.token_hex(6)}"
             self._tracer.note("tool.failed", tool=spec.name, reference=reference, error=repr(fault))
@@ -92,9 +88,7 @@ class LocalToolbox:
 
 
 def _failed(spec: ToolSpec, text: str, retryable: bool) -> ToolResult:
-    return ToolResult(
-        False, _capped(clean(text), spec.max_output_bytes), spec.output, spec.readers, retryable
-    )
+    return ToolResult(False, _capped(clean(text), spec.max_output_bytes), spec.output, spec.readers, retryable)
 
 
 def _under_policy(one: Tool, said: ToolPolicy | None) -> Tool:

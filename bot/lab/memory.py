@@ -123,9 +123,7 @@ class MemoryLease:
         memory, now = self.memory, self.memory.clock.now()
         if memory.away:
             raise OutsideFailed("the store is away", retryable=True)
-        dead = [
-            one for one, actor in memory.actors.items() if actor.owner and actor.until and actor.until <= now
-        ]
+        dead = [one for one, actor in memory.actors.items() if actor.owner and actor.until and actor.until <= now]
         thread = dead[0] if dead else memory.ready.pop(0) if memory.ready else None
         if thread is None:
             return None
@@ -183,9 +181,7 @@ class MemoryLog:
             self.memory.timers.pop((held.thread, timer.name), None)
             if timer.due is not None:
                 self.memory.timers[held.thread, timer.name] = (timer.due, {"name": timer.name, **timer.body})
-        self.memory.pins.update(
-            {key: content for key, content in step.pins.items() if key not in self.memory.pins}
-        )
+        self.memory.pins.update({key: content for key, content in step.pins.items() if key not in self.memory.pins})
 
 
 @dataclass

@@ -17,9 +17,7 @@ class Humans:
     workspace: Workspace
     delivering: Delivering
 
-    async def say(
-        self, user: str, text: str, channel: str = "C0SUPPORT", thread_ts: str = "", **extra: Any
-    ) -> str:
+    async def say(self, user: str, text: str, channel: str = "C0SUPPORT", thread_ts: str = "", **extra: Any) -> str:
         """That person writes; a mention of the bot is delivered as two events, in either order. Returns the ts."""
         human = self.workspace.people[user]
         ts = str(extra.pop("ts", "") or self.workspace.new_ts())
@@ -107,21 +105,13 @@ class Humans:
             if block.get("type") == "actions"
             for element in block["elements"]
         ]
-        return [
-            {"block_id": block_id, **element}
-            for block_id, element in elements
-            if element.get("type") == "button"
-        ]
+        return [{"block_id": block_id, **element} for block_id, element in elements if element.get("type") == "button"]
 
     async def click(
         self, user: str, ts: str, button: str, channel: str = "C0SUPPORT", *, nth: int = 0, **forged: Any
     ) -> Delivery:
         """Tap a button by its text or action id; refuses when the message shows no such button."""
-        found = [
-            one
-            for one in self.buttons(channel, ts, user)
-            if button in (one["text"]["text"], one["action_id"])
-        ]
+        found = [one for one in self.buttons(channel, ts, user) if button in (one["text"]["text"], one["action_id"])]
         assert len(found) > nth, f"message {ts} shows no button {button!r}"
         post = self.workspace.find(channel, ts)
         assert post is not None
@@ -130,11 +120,8 @@ class Humans:
     def press(self, user: str, post: Post, element: dict[str, Any]) -> Delivery:
         """Deliver a click as Slack does, whatever the element says."""
         human = self.workspace.people[user]
-        action = {
-            name: element[name]
-            for name in ("action_id", "block_id", "value", "type", "text")
-            if name in element
-        }
+        kept: tuple[str, ...] = ("action_id", "block_id", "value", "type", "text")
+        action = {name: element[name] for name in kept if name in element}
         action["action_ts"] = self.workspace.new_ts()
         payload = {
             "type": "block_actions",

@@ -65,9 +65,7 @@ def message_faults(method: str, call: dict[str, Any]) -> tuple[str, list[str]] |
     if len(blocks) > BLOCKS:
         return "invalid_blocks", [f"[ERROR] no more than {BLOCKS} items allowed [json-pointer:/blocks]"]
     total = sum(
-        len(str(one.get("text", "")))
-        for one in blocks
-        if isinstance(one, dict) and one.get("type") == "markdown"
+        len(str(one.get("text", ""))) for one in blocks if isinstance(one, dict) and one.get("type") == "markdown"
     )
     if total > MESSAGE_MARKDOWN:
         return "msg_blocks_too_long", []
@@ -114,14 +112,8 @@ def _id(owner: dict[str, Any], name: str, where: str, seen: dict[str, set[str]])
     return []
 
 
-def _text(
-    value: Any, where: str, longest: int, kinds: tuple[str, ...] = ("plain_text", "mrkdwn")
-) -> list[str]:
-    if (
-        not isinstance(value, dict)
-        or value.get("type") not in kinds
-        or not isinstance(value.get("text"), str)
-    ):
+def _text(value: Any, where: str, longest: int, kinds: tuple[str, ...] = ("plain_text", "mrkdwn")) -> list[str]:
+    if not isinstance(value, dict) or value.get("type") not in kinds or not isinstance(value.get("text"), str):
         return [f"[ERROR] not a text object of {'/'.join(kinds)} [json-pointer:{where}]"]
     if not value["text"]:
         return [f"[ERROR] must be more than 0 characters [json-pointer:{where}/text]"]
@@ -153,9 +145,7 @@ def _actions(block: dict[str, Any], where: str, seen: dict[str, set[str]]) -> li
         if element.get("type") == "button":
             faults += _text(element.get("text"), f"{inside}/text", BUTTON_TEXT, ("plain_text",))
             if len(str(element.get("value", ""))) > BUTTON_VALUE:
-                faults.append(
-                    f"[ERROR] must be less than {BUTTON_VALUE + 1} characters [json-pointer:{inside}/value]"
-                )
+                faults.append(f"[ERROR] must be less than {BUTTON_VALUE + 1} characters [json-pointer:{inside}/value]")
             if element.get("style") not in (None, "primary", "danger"):
                 faults.append(f"[ERROR] invalid style [json-pointer:{inside}/style]")
     return faults
@@ -197,11 +187,7 @@ def _table(block: dict[str, Any], where: str, seen: dict[str, set[str]]) -> list
     cells = [str(cell.get("text") or cell.get("elements") or "") for row in rows for cell in row]
     if not all(cells):
         return [f"[ERROR] empty cell [json-pointer:{where}/rows]"]
-    return (
-        [f"[ERROR] too many characters [json-pointer:{where}]"]
-        if sum(map(len, cells)) > TABLE_CHARACTERS
-        else []
-    )
+    return [f"[ERROR] too many characters [json-pointer:{where}]"] if sum(map(len, cells)) > TABLE_CHARACTERS else []
 
 
 _CHECKS: dict[str, Callable[[dict[str, Any], str, dict[str, set[str]]], list[str]]] = {

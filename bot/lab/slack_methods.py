@@ -126,9 +126,7 @@ class Methods:
             raise Refused("user_not_in_channel")
         ts = self._workspace.new_ts()
         text, blocks = str(call.get("text") or ""), list(call.get("blocks") or [])
-        self._workspace.whispers.append(
-            Whisper(channel.id, user, text, ts, str(call.get("thread_ts") or ""), blocks)
-        )
+        self._workspace.whispers.append(Whisper(channel.id, user, text, ts, str(call.get("thread_ts") or ""), blocks))
         await self._workspace.changed()
         return {"message_ts": ts}
 
@@ -151,9 +149,7 @@ class Methods:
                 if not call.get(name):
                     raise Refused(f"missing_{name}")
         text = str(call.get("markdown_text") or "")
-        post = Post(
-            channel.id, self._workspace.new_ts(), BOT_USER, text, BOT, str(call["thread_ts"]), stream="open"
-        )
+        post = Post(channel.id, self._workspace.new_ts(), BOT_USER, text, BOT, str(call["thread_ts"]), stream="open")
         self._workspace.posts.append(post)
         self._workspace.statuses[channel.id, post.thread_ts] = "processing"
         await self._workspace.changed()

@@ -123,9 +123,7 @@ class LocalSlack(Humans):
         raise asyncio.CancelledError
 
     async def _answer(self, method: str, arguments: dict[str, Any], request: web.Request) -> dict[str, Any]:
-        token = request.headers.get("Authorization", "").removeprefix("Bearer ") or str(
-            arguments.get("token", "")
-        )
+        token = request.headers.get("Authorization", "").removeprefix("Bearer ") or str(arguments.get("token", ""))
         if method == "apps.connections.open":
             if token != APP_TOKEN:
                 return {
@@ -144,9 +142,7 @@ class LocalSlack(Humans):
             return {"ok": True, **await handler(arguments)}
         except Refused as refused:
             answer: dict[str, Any] = {"ok": False, "error": refused.error}
-            return answer | (
-                {"response_metadata": {"messages": refused.messages}} if refused.messages else {}
-            )
+            return answer | ({"response_metadata": {"messages": refused.messages}} if refused.messages else {})
 
     async def _said(self, post: Post, what: str) -> None:
         await self.tell(post, what)

@@ -59,9 +59,7 @@ class TwinModel:
             for place, (tool, arguments) in enumerate(turn.calls)
         ]
         reason = turn.stop_reason or ("tool_use" if turn.calls else "end_turn")
-        return ModelReply(
-            content, reason, turn.usage, turn.cost_usd, request.model, f"req-{len(self.requests)}"
-        )
+        return ModelReply(content, reason, turn.usage, turn.cost_usd, request.model, f"req-{len(self.requests)}")
 
     def input_tokens_at_most(self, request: ModelRequest) -> int:
         """A token for each byte."""
@@ -75,9 +73,7 @@ class TwinModel:
 class TwinPeople:
     """A workspace's people; unknown ones are strangers, and it can be told to fail."""
 
-    def __init__(
-        self, team: str, members: Sequence[str], groups: Mapping[str, Sequence[str]] | None = None
-    ) -> None:
+    def __init__(self, team: str, members: Sequence[str], groups: Mapping[str, Sequence[str]] | None = None) -> None:
         self._people = {user: Person(user, team, is_member=True, name=user) for user in members}
         self._groups = dict(groups or {})
         self.away = False

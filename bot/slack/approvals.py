@@ -28,8 +28,7 @@ def card_blocks(card: Card) -> list[Block]:
         blocks += _call_blocks(call, f"{number} of {len(card.calls)}: " if several else "")
     for quote in card.read:
         blocks += [
-            plain_section(part)
-            for part in pieces_of(f"Untrusted content that was read — {_shown(quote)}", SECTION)
+            plain_section(part) for part in pieces_of(f"Untrusted content that was read — {_shown(quote)}", SECTION)
         ]
     if card.model_reason:
         said = card.model_reason[:REASON_CHARACTERS]
@@ -47,9 +46,7 @@ def _title(card: Card) -> str:
     still = [call for call in card.calls if call.status == "open"]
     if not still:
         return "Decided: " + ", ".join(f"{call.tool} {call.status}" for call in card.calls)
-    return (
-        f"Approve {still[0].tool.replace('_', ' ')}?" if len(still) == 1 else f"Approve {len(still)} calls?"
-    )
+    return f"Approve {still[0].tool.replace('_', ' ')}?" if len(still) == 1 else f"Approve {len(still)} calls?"
 
 
 def _call_blocks(call: CardCall, number: str) -> list[Block]:
@@ -85,9 +82,7 @@ def exact(value: Any) -> str:
 
 def _shown(text: str) -> str:
     """Words for people on one line, invisible characters spelt out."""
-    return "".join(f"⟨U+{ord(one):04X}⟩" if hidden_characters(one) else one for one in text).replace(
-        "\n", " ⏎ "
-    )
+    return "".join(f"⟨U+{ord(one):04X}⟩" if hidden_characters(one) else one for one in text).replace("\n", " ⏎ ")
 
 
 def _outcome(call: CardCall) -> str:
@@ -124,8 +119,6 @@ def card_text(card: Card) -> str:
     """For a notification: what, and who asked; markup-safe."""
     calls = []
     for call in card.calls:
-        values = [
-            f"{name} = {exact(call.arguments[name])}" for name in call.critical if name in call.arguments
-        ]
+        values = [f"{name} = {exact(call.arguments[name])}" for name in call.critical if name in call.arguments]
         calls.append(f"{call.tool} ({', '.join(values)})")
     return escape(f"{_title(card)} {'; '.join(calls)} — asked by {card.asker}")

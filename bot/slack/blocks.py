@@ -73,9 +73,7 @@ def size(block: Block) -> int:
     """Characters that count against a message."""
     text = block.get("text")
     own = len(text["text"]) if isinstance(text, dict) else 0
-    return own + sum(
-        len(one["text"]) for one in block.get("elements", []) if isinstance(one.get("text"), str)
-    )
+    return own + sum(len(one["text"]) for one in block.get("elements", []) if isinstance(one.get("text"), str))
 
 
 def packed(blocks: list[Block]) -> list[list[Block]]:

@@ -12,9 +12,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from bot.core.errors import OutsideFailed
 
 TIMEOUT_S = 15
-_PASSING = frozenset(
-    {"internal_error", "fatal_error", "service_unavailable", "request_timeout", "ratelimited"}
-)
+_PASSING = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout", "ratelimited"})
 """Errors of Slack that may pass; the call may or may not have been carried out."""
 _MEND = {
     "invalid_auth": "the token is not valid: check SLACK_BOT_TOKEN and SLACK_APP_TOKEN",

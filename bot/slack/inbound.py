@@ -103,9 +103,7 @@ def _message(body: Mapping[str, Any], event: Mapping[str, Any], us: Us) -> Taken
     read_body = message_body(event, us) | {"external": _external(body, event, us)}
     addressed, reply = read_body["mentions_us"] or read_body["direct"], bool(event.get("thread_ts"))
     if _STOP.match(read_body["text"]) and reply:
-        return _enqueue(
-            thread, "stop", {"user": read_body["author"]}, _claim(body, us, thread, ts, "message"), True
-        )
+        return _enqueue(thread, "stop", {"user": read_body["author"]}, _claim(body, us, thread, ts, "message"), True)
     if not addressed and not reply:
         return Drop("neither a mention, a direct message nor a reply")
     claim = _claim(body, us, thread, ts, "message")
@@ -164,11 +162,7 @@ def _changed(body: Mapping[str, Any], event: Mapping[str, Any], us: Us) -> Taken
 
 def _deleted(body: Mapping[str, Any], event: Mapping[str, Any], us: Us) -> Taken:
     before = event.get("previous_message")
-    message = (
-        {**before, "ts": event.get("deleted_ts")}
-        if isinstance(before, dict)
-        else {"ts": event.get("deleted_ts")}
-    )
+    message = {**before, "ts": event.get("deleted_ts")} if isinstance(before, dict) else {"ts": event.get("deleted_ts")}
     place = _place(event, message, us)
     if place is None or _ours(message, us):
         return Drop("our own" if place else "it has no channel and ts")
@@ -189,12 +183,7 @@ def _stopped(body: Mapping[str, Any], event: Mapping[str, Any], us: Us) -> Taken
 def _click(body: Mapping[str, Any], us: Us) -> Taken:
     actions, message = _dicts(body.get("actions")), body.get("message")
     user, channel = body.get("user"), body.get("channel")
-    if (
-        not actions
-        or not isinstance(message, dict)
-        or not isinstance(user, dict)
-        or not isinstance(channel, dict)
-    ):
+    if not actions or not isinstance(message, dict) or not isinstance(user, dict) or not isinstance(channel, dict):
         return Drop("a click without its message")
     vote, _, named = str(actions[0].get("action_id") or "").partition(":")
     place = _place({"channel": channel.get("id")}, message, us)

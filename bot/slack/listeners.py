@@ -45,9 +45,7 @@ async def connect(client_session: ClientSession, bot_token: str, api_url: str) -
         str(found.get("bot_id") or ""),
         str(found.get("app_id") or ""),
     )
-    authorized = AuthorizeResult.from_auth_test_response(
-        auth_test_response=found, bot_token=bot_token, user_token=None
-    )
+    authorized = AuthorizeResult.from_auth_test_response(auth_test_response=found, bot_token=bot_token, user_token=None)
     return us, authorized
 
 

@@ -139,13 +139,8 @@ def _table(tokens: Sequence[Token]) -> str:
             rows.append([])
         elif token.type == "inline":
             rows[-1].append(token.content)
-    widths = [
-        max(len(row[column]) if column < len(row) else 0 for row in rows) for column in range(len(rows[0]))
-    ]
-    lines = [
-        " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip()
-        for row in rows
-    ]
+    widths = [max(len(row[column]) if column < len(row) else 0 for row in rows) for column in range(len(rows[0]))]
+    lines = [" | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip() for row in rows]
     return "\n".join([lines[0], "-+-".join("-" * width for width in widths), *lines[1:]])
 
 
@@ -162,9 +157,7 @@ def _inline(token: Token, links: Links) -> str:
             case "text":
                 out.append(_text(child.content, links))
             case "code_inline":
-                out.append(
-                    f"`{escape(child.content)}`" if "`" not in child.content else escape(child.content)
-                )
+                out.append(f"`{escape(child.content)}`" if "`" not in child.content else escape(child.content))
             case "softbreak" | "hardbreak":
                 out.append("\n")
             case "strong_open" | "strong_close":

@@ -122,11 +122,7 @@ def _fitting(unit: Unit) -> list[str]:
     room = SECTION - 2 * len(_FENCE) - 2
     parts = pieces_of(unit.text, room)
     # A fence inside a fence would end it: the inner one is spaced apart.
-    return (
-        [f"{_FENCE}\n{part.replace(_FENCE, '` ` `')[:room]}\n{_FENCE}" for part in parts]
-        if unit.fenced
-        else parts
-    )
+    return [f"{_FENCE}\n{part.replace(_FENCE, '` ` `')[:room]}\n{_FENCE}" for part in parts] if unit.fenced else parts
 
 
 def _answer_text(effect: Answer) -> str:

@@ -29,9 +29,7 @@ PAGE = 200
 WAITS = 3
 """How often a rate limit is waited out before the delivery is put off."""
 _SHAPE = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long"})
-_QUIET = frozenset(
-    {"not_authorized", "missing_scope", "unknown_method", "not_allowed_token_type", "invalid_arguments"}
-)
+_QUIET = frozenset({"not_authorized", "missing_scope", "unknown_method", "not_allowed_token_type", "invalid_arguments"})
 """A workspace whose app is not declared an agent: answers still come, the status beside them does not."""
 
 
@@ -73,9 +71,7 @@ class SlackSurface:
             return
         message = await self._message(thread, piece)
         channel = piece.channel or thread.channel
-        await self._shaped(
-            "chat.update", {"channel": channel, "ts": ts, "metadata": _marker(piece), **message}
-        )
+        await self._shaped("chat.update", {"channel": channel, "ts": ts, "metadata": _marker(piece), **message})
 
     async def _message(self, thread: ThreadId, piece: Piece) -> dict[str, Any]:
         text = str(piece.body["text"])

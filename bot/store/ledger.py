@@ -25,9 +25,7 @@ class RedisLedger:
     async def begin(self, held: Held, call_id: str, key: str) -> tuple[LedgerState, Mapping[str, Any] | None]:
         """Raises `Fenced`: then nothing was begun."""
         token = f"{key}:{secrets.token_hex(8)}"
-        answer = str(
-            await self._clients.call("fx_begin", self._names(held), held.epoch, held.owner, call_id, token)
-        )
+        answer = str(await self._clients.call("fx_begin", self._names(held), held.epoch, held.owner, call_id, token))
         if answer.startswith("D:"):
             return "done", json.loads(answer[2:])
         return ("new" if answer == "new" else "started"), None

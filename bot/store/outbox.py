@@ -25,8 +25,7 @@ class RedisOutbox:
             fields = await self._clients.commands.hgetall(self._keys.outbox(thread))
         rows = sorted((name for name in fields if ":" not in name), key=int)
         return [
-            OutboxRow(row, EffectAdapter.validate_json(fields[row]), int(fields.get(f"{row}:a", 0)))
-            for row in rows
+            OutboxRow(row, EffectAdapter.validate_json(fields[row]), int(fields.get(f"{row}:a", 0))) for row in rows
         ]
 
     async def begin(self, held: Held, row_id: str) -> int:

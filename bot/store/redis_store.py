@@ -65,8 +65,7 @@ async def _check(clients: Clients, ephemeral: bool) -> None:
     memory = await clients.commands.info("memory")
     if (policy := memory.get("maxmemory_policy", "noeviction")) != "noeviction":
         raise Misconfigured(
-            f"Redis at {clients.place} evicts keys (maxmemory-policy {policy}); "
-            "set `maxmemory-policy noeviction`"
+            f"Redis at {clients.place} evicts keys (maxmemory-policy {policy}); set `maxmemory-policy noeviction`"
         )
     persistence = await clients.commands.info("persistence")
     if not ephemeral and not persistence.get("aof_enabled"):

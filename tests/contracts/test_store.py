@@ -44,13 +44,9 @@ class Place:
         """Nothing is ready."""
         return await self.store.lease.next_ready(owner, wait_s=0.02, lease_s=LEASE_S) is None
 
-    async def arrives(
-        self, thread: ThreadId = THREAD, claim: str = "m1", kind: Any = "message", **body: Any
-    ) -> str:
+    async def arrives(self, thread: ThreadId = THREAD, claim: str = "m1", kind: Any = "message", **body: Any) -> str:
         """Something for that thread."""
-        return str(
-            await self.store.inbox.enqueue(InboxItem(thread, kind, body or {"ts": claim}), claim=claim)
-        )
+        return str(await self.store.inbox.enqueue(InboxItem(thread, kind, body or {"ts": claim}), claim=claim))
 
 
 @pytest.fixture(params=["memory", pytest.param("valkey", marks=pytest.mark.wire)])
@@ -252,9 +248,7 @@ async def _stale(place: Place) -> tuple[Held, Held]:
     return old, await _until_leased(place, "w2")
 
 
-@pytest.mark.parametrize(
-    "what", ["commit", "renew", "release", "out_begin", "out_done", "fx_begin", "fx_forget"]
-)
+@pytest.mark.parametrize("what", ["commit", "renew", "release", "out_begin", "out_done", "fx_begin", "fx_forget"])
 async def test_a_worker_that_lost_its_lease_changes_nothing(place: Place, what: str) -> None:
     """Whatever it tries, it is told that it is fenced."""
     old, new = await _stale(place)

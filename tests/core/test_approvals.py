@@ -23,9 +23,7 @@ def _open(**fields: Any) -> Story:
     return story.asks("c1", ISSUE_CREDIT, **fields)
 
 
-def _judge(
-    story: Story, person: Person | None = CAROL, vote: str = "approve", **changes: Any
-) -> Vote | NotEntitled:
+def _judge(story: Story, person: Person | None = CAROL, vote: str = "approve", **changes: Any) -> Vote | NotEntitled:
     run = story.session.run
     assert run is not None
     given = {"clicked_at": "2026-12-01T09:30:00.000000Z", "entitled": ENTITLED, "rule": RULE} | changes
@@ -69,9 +67,7 @@ def test_one_no_ends_it_however_many_are_needed() -> None:
         (CAROL, {"clicked_at": "2026-12-02T09:00:00.000001Z"}, "expired"),
     ],
 )
-def test_a_click_that_does_not_count_says_why(
-    person: Person | None, changes: dict[str, Any], said: str
-) -> None:
+def test_a_click_that_does_not_count_says_why(person: Person | None, changes: dict[str, Any], said: str) -> None:
     """Strangers, guests, requesters, failed look-ups, late clicks: nothing is decided."""
     judged = _judge(_open(), person, **changes)
 

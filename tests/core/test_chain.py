@@ -37,9 +37,7 @@ def _log(count: int = 6) -> list[Entry]:
 def _oracle_hash(line: dict[str, Any]) -> str:
     payload = json.dumps(line["payload"], sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
     digest = hashlib.sha256(bytes.fromhex(line["salt"]) + payload).hexdigest()
-    head = {name: line[name] for name in ("v", "seq", "at", "type", "run", "prev")} | {
-        "payload_digest": digest
-    }
+    head = {name: line[name] for name in ("v", "seq", "at", "type", "run", "prev")} | {"payload_digest": digest}
     return hashlib.sha256(json.dumps(head, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
@@ -65,9 +63,7 @@ def test_a_whole_log_verifies_to_its_head() -> None:
 
 def test_an_erased_payload_keeps_the_chain_whole_and_is_counted() -> None:
     """The digest alone stays."""
-    lines = [
-        replace(entry, payload=None, salt=None).dump() if entry.seq == 3 else entry.dump() for entry in _log()
-    ]
+    lines = [replace(entry, payload=None, salt=None).dump() if entry.seq == 3 else entry.dump() for entry in _log()]
 
     found = verify(THREAD, lines)
 

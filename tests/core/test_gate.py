@@ -81,9 +81,7 @@ def test_an_approved_call_runs_and_says_who_approved_it() -> None:
 
 def test_approving_one_call_admits_no_other() -> None:
     """Not even one with the same arguments."""
-    story = _tainted().replied(
-        ("c1", ISSUE_CREDIT, CREDIT), ("c2", ISSUE_CREDIT, {**CREDIT, "note": "again"})
-    )
+    story = _tainted().replied(("c1", ISSUE_CREDIT, CREDIT), ("c2", ISSUE_CREDIT, {**CREDIT, "note": "again"}))
     story.asks("c1", ISSUE_CREDIT).decided("approved")
 
     assert isinstance(admit(story.proposed("c2", ISSUE_CREDIT), story.session, POLICY), NeedsApproval)
@@ -139,9 +137,7 @@ def test_another_policy_runs_nothing_of_this_run() -> None:
 def test_another_model_or_other_caps_are_no_other_policy() -> None:
     """Model, caps and loop settings decide nothing about authority."""
     story = _wanting(Story().asked())
-    other = Policy.model_validate(
-        {**POLICY.model_dump(), "model": {"name": "claude-opus-5-5"}, "caps": {"turns": 3}}
-    )
+    other = Policy.model_validate({**POLICY.model_dump(), "model": {"name": "claude-opus-5-5"}, "caps": {"turns": 3}})
 
     assert isinstance(admit(story.proposed("c1", ISSUE_CREDIT), story.session, other), Allowed)
 
@@ -160,9 +156,7 @@ def test_nobody_to_ask_is_a_refusal_at_once(approvers: frozenset[str] | None) ->
 def test_a_policy_without_approvers_lets_nothing_above_the_ceiling_run() -> None:
     """Fail closed, whoever the caller says could approve."""
     bare = Policy()
-    story = (
-        Story(bare).asked().called("t1", GET_TICKET, "x", "untrusted").replied(("c1", ISSUE_CREDIT, CREDIT))
-    )
+    story = Story(bare).asked().called("t1", GET_TICKET, "x", "untrusted").replied(("c1", ISSUE_CREDIT, CREDIT))
 
     verdict = admit(story.proposed("c1", ISSUE_CREDIT), story.session, bare)
 
@@ -173,9 +167,7 @@ def test_a_policy_without_approvers_lets_nothing_above_the_ceiling_run() -> None
 def test_two_needed_and_one_there_is_a_refusal() -> None:
     """Four eyes need two people."""
     two = Policy.model_validate({"approvals": {"critical": {"users": ["U0CAROL"], "distinct": 2}}})
-    story = (
-        Story(two).asked().called("t1", GET_TICKET, "x", "untrusted").replied(("c1", ISSUE_CREDIT, CREDIT))
-    )
+    story = Story(two).asked().called("t1", GET_TICKET, "x", "untrusted").replied(("c1", ISSUE_CREDIT, CREDIT))
 
     verdict = admit(story.proposed("c1", ISSUE_CREDIT, approvers=frozenset({"U0CAROL"})), story.session, two)
 
@@ -199,9 +191,7 @@ def test_denied_and_expired_are_told_apart(decision: str, reason: str, said: str
 def test_a_denial_is_remembered_for_the_rest_of_the_run() -> None:
     """Same tool, same critical arguments: refused without asking, even when a note is worded otherwise."""
     story = _wanting(_tainted()).asks("c1", ISSUE_CREDIT).decided("denied")
-    story.add(
-        e.ToolReturned(call_id="c1", ok=False, content={"refused": "denied"}, trust="system", ran=False)
-    )
+    story.add(e.ToolReturned(call_id="c1", ok=False, content={"refused": "denied"}, trust="system", ran=False))
     story.replied(
         ("c2", ISSUE_CREDIT, {**CREDIT, "note": "please"}),
         ("c3", ISSUE_CREDIT, {**CREDIT, "amount_cents": 1}),
@@ -235,14 +225,10 @@ def test_reading_again_after_a_change_is_no_repetition() -> None:
 
 def test_an_identical_state_change_waits_for_a_person() -> None:
     """A change of its own making does not free it."""
-    story = (
-        Story().asked().called("c1", ISSUE_CREDIT, {"ok": 1}, **CREDIT).replied(("c2", ISSUE_CREDIT, CREDIT))
-    )
+    story = Story().asked().called("c1", ISSUE_CREDIT, {"ok": 1}, **CREDIT).replied(("c2", ISSUE_CREDIT, CREDIT))
 
     refused = admit(story.proposed("c2", ISSUE_CREDIT), story.session, POLICY)
-    story.add(
-        e.ToolReturned(call_id="c2", ok=False, content={"refused": "repetition"}, trust="system", ran=False)
-    )
+    story.add(e.ToolReturned(call_id="c2", ok=False, content={"refused": "repetition"}, trust="system", ran=False))
     story.add(e.MessageReceived(ts="9.9", author="U0ALICE", trust="principal", text="do it again"))
     story.replied(("c3", ISSUE_CREDIT, CREDIT))
 

@@ -59,11 +59,7 @@ def test_an_erased_payload_counts_as_untrusted_and_breaks_nothing() -> None:
 
 def test_results_stand_in_the_model_s_order_whatever_order_they_came_in() -> None:
     """The next request is the same side by side as one by one."""
-    story = (
-        Story()
-        .asked()
-        .replied(("a", GET_ORDER, {"order_id": "1111"}), ("b", GET_ORDER, {"order_id": "2222"}))
-    )
+    story = Story().asked().replied(("a", GET_ORDER, {"order_id": "1111"}), ("b", GET_ORDER, {"order_id": "2222"}))
     story.ran("b", "second").ran("a", "first")
 
     results = messages(story.session)[-1]["content"]
@@ -117,9 +113,7 @@ def _finished(outcome: Any, stop: str, text: str) -> e.RunFinished:
 
 def test_a_run_that_code_ended_leaves_a_conversation_that_can_go_on() -> None:
     """What people were told closes it for the model too."""
-    story = (
-        Story().asked().called("c1", GET_ORDER, {"a": 1}).add(_finished("partial", "turn_cap", "I stopped."))
-    )
+    story = Story().asked().called("c1", GET_ORDER, {"a": 1}).add(_finished("partial", "turn_cap", "I stopped."))
 
     story.asked("Go on")
 
@@ -168,11 +162,7 @@ def test_a_failed_call_is_marked_and_a_refused_one_is_not() -> None:
 
 def test_what_a_tool_returns_lowers_the_label_by_the_tool_s_trust() -> None:
     """And a call that never ran lowers nothing."""
-    story = (
-        Story()
-        .asked()
-        .replied(("a", GET_TICKET, {"order_id": "1111"}), ("b", GET_TICKET, {"order_id": "2222"}))
-    )
+    story = Story().asked().replied(("a", GET_TICKET, {"order_id": "1111"}), ("b", GET_TICKET, {"order_id": "2222"}))
     story.add(e.ToolReturned(call_id="a", ok=False, content={"refused": "x"}, trust="untrusted", ran=False))
     before = story.session.trust
     story.ran("b", "text", "untrusted")
@@ -269,12 +259,7 @@ def test_what_was_posted_is_found_by_its_key() -> None:
 
 def test_a_call_of_unknown_end_is_marked_until_it_has_a_result() -> None:
     """And its result closes it."""
-    story = (
-        Story()
-        .asked()
-        .replied(("c1", ISSUE_CREDIT, CREDIT))
-        .add(e.ToolStarted(call_id="c1", idempotency_key="k"))
-    )
+    story = Story().asked().replied(("c1", ISSUE_CREDIT, CREDIT)).add(e.ToolStarted(call_id="c1", idempotency_key="k"))
     story.add(e.EffectUnknown(call_id="c1"))
     marked = _run(story).calls[0].unknown
     story.add(e.ToolReturned(call_id="c1", ok=False, content="unknown", trust="system"))

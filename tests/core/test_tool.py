@@ -137,9 +137,7 @@ def test_a_tool_without_a_description_or_a_model_is_refused() -> None:
 
 def test_a_stranger_s_text_can_be_sealed_with_fields_of_our_own() -> None:
     """The text stays apart from what our system set."""
-    context = ToolContext(
-        THREAD, "U0ALICE", "run-1", "c1", "key", datetime.fromisoformat("2026-12-01T00:00:00Z"), {}
-    )
+    context = ToolContext(THREAD, "U0ALICE", "run-1", "c1", "key", datetime.fromisoformat("2026-12-01T00:00:00Z"), {})
 
     sealed = context.seal("hello", source="ticket T-1", ticket_id="T-1")
 

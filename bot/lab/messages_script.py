@@ -1,0 +1,132 @@
+"""What a scripted model says: turns, brains that choose them, and faults of the wire."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from bot.lab.messages_rules import blocks_of
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a tool."""
+
+    name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    raw: str | None = None
+    """Arguments as sent, when they are not what JSON would make of `arguments`."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One reply."""
+
+    text: str = ""
+    calls: Sequence[Call] = ()
+    thinking: str = ""
+    stop_reason: str = ""
+    """Empty: `tool_use` with calls, else `end_turn`."""
+    latency_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Status:
+    """An error answer instead of a reply."""
+
+    status: int
+    kind: str = "api_error"
+    message: str = "scripted"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    error_code: str = ""
+
+
+@dataclass(frozen=True)
+class Broken:
+    """The reply's stream is damaged."""
+
+    turn: Turn
+    after_frames: int
+    """Frames that still arrive whole."""
+    how: str = "cut"
+    """`cut`: a clean end; `abort`: the connection breaks; `error`: an overload in band; `stall`: silence."""
+
+
+Reply = Turn | Status | Broken
+
+
+class Brain(Protocol):
+    """Chooses the reply to a request."""
+
+    def reply(self, request: dict[str, Any]) -> Reply:
+        """`request` is the body, already checked."""
+        ...
+
+
+class InOrder:
+    """Replies in order; the last one again when they are over."""
+
+    def __init__(self, replies: Sequence[Reply]) -> None:
+        self._replies = list(replies)
+        self.asked = 0
+
+    def reply(self, request: dict[str, Any]) -> Reply:
+        """The next one."""
+        found = self._replies[min(self.asked, len(self._replies) - 1)]
+        self.asked += 1
+        return found
+
+
+class ByWord:
+    """The first rule whose word stands in the conversation's first question; each keeps its own place."""
+
+    def __init__(self, scripts: Mapping[str, Sequence[Reply]]) -> None:
+        self._scripts = {word: InOrder(replies) for word, replies in scripts.items()}
+
+    def reply(self, request: dict[str, Any]) -> Reply:
+        """Raises `KeyError` when no word fits: a script must be whole."""
+        text = json.dumps(request["messages"][0], ensure_ascii=False)
+        for word, script in self._scripts.items():
+            if word in text:
+                return script.reply(request)
+        raise KeyError(f"no script for {text[:200]}")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a brain needs of a request: the newest question, and what tools have said since."""
+
+    question: str
+    results: Mapping[str, Any]
+    """Tool name -> newest result since the question, parsed where it is JSON."""
+    calls: tuple[str, ...]
+    """Tools called since the question, in order."""
+    tools: frozenset[str]
+
+
+def seen(request: dict[str, Any]) -> Seen:
+    """Read a request as the story's brain does."""
+    question, results, calls, names = "", dict[str, Any](), list[str](), dict[str, str]()
+    for message in request["messages"]:
+        for block in blocks_of(message):
+            kind = block.get("type")
+            if kind == "text" and message["role"] == "user":
+                question, results, calls = str(block["text"]), {}, []
+            elif kind == "tool_use":
+                calls.append(str(block["name"]))
+                names[str(block["id"])] = str(block["name"])
+            elif kind == "tool_result":
+                results[names.get(str(block["tool_use_id"]), "?")] = _parsed(block.get("content"))
+    offered = frozenset(str(tool["name"]) for tool in request.get("tools") or [])
+    return Seen(question, results, tuple(calls), offered)
+
+
+def _parsed(content: Any) -> Any:
+    if isinstance(content, list):
+        content = "".join(str(block.get("text", "")) for block in content)
+    try:
+        return json.loads(content)
+    except (TypeError, ValueError):
+        return content

@@ -1,0 +1,87 @@
+"""What is owed for damaged goods, derived from our records alone; integer cents, rounded down."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from datetime import date
+from typing import Any
+
+from bot.core.tool import ToolError
+from tools.helpdesk.records import one
+from tools.helpdesk.seed_tickets import CLAIM_DAYS, DAMAGE_PERCENT, HANDLING_CENTS
+
+
+def calculate(connection: sqlite3.Connection, order_id: str, units: int) -> dict[str, Any]:
+    """The credit for that many damaged units, each step with its source. Raises `ToolError` with what to do."""
+    order = one(connection, "select * from orders where id = ?", order_id)
+    shipment = one(connection, "select * from shipments where order_id = ?", order_id)
+    if order is None or shipment is None:
+        raise ToolError(f"There is no order {order_id}. Ask for the right number.")
+    left = _creditable(connection, order_id, shipment, units)
+    unit_cents = int(order["unit_cents"])
+    goods = unit_cents * units * DAMAGE_PERCENT // 100
+    amount = min(goods + HANDLING_CENTS, unit_cents * units)
+    steps = [
+        {"what": "price of one unit", "figure": unit_cents, "source": f"order {order_id}"},
+        {"what": "damaged units claimed", "figure": units, "source": f"carrier's report of order {order_id}"},
+        {"what": f"{DAMAGE_PERCENT} % of {units} x {unit_cents}", "figure": goods, "source": "policy damage"},
+        {"what": "handling amount", "figure": HANDLING_CENTS, "source": "policy damage"},
+        {"what": "at most the value of the units", "figure": unit_cents * units, "source": "policy damage"},
+    ]
+    inputs = [order_id, units, unit_cents, int(shipment["damaged_units"]), left]
+    return {
+        "calculation_id": "calc-" + hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:12],
+        "order_id": order_id,
+        "units": units,
+        "amount_cents": amount,
+        "currency": "EUR",
+        "steps": steps,
+        "claim_until": _claim_until(shipment),
+    }
+
+
+def _creditable(connection: sqlite3.Connection, order_id: str, shipment: Any, units: int) -> int:
+    if shipment["state"] != "delivered":
+        raise ToolError(f"Order {order_id} is {shipment['state']}; damage is credited after delivery.")
+    damaged = int(shipment["damaged_units"])
+    if damaged == 0:
+        raise ToolError(f"The carrier's report of order {order_id} counts no damaged unit. A person must look.")
+    _in_time(connection, order_id, shipment)
+    left = damaged - credited_units(connection, order_id)
+    if left == 0:
+        raise ToolError(f"All {damaged} damaged units of order {order_id} are credited already; see get_credits.")
+    if units > left:
+        raise ToolError(
+            f"The carrier's report counts {damaged} damaged units of order {order_id}, {left} not credited yet; "
+            f"{units} is more. Use {left} at most."
+        )
+    return left
+
+
+def _in_time(connection: sqlite3.Connection, order_id: str, shipment: Any) -> None:
+    """The claim is the order's first ticket; its day is set by our system, not by the customer."""
+    found = one(connection, "select min(opened_on) as day from tickets where order_id = ?", order_id)
+    if found is None or found["day"] is None:
+        raise ToolError(f"There is no ticket about order {order_id}, so nobody has claimed damage.")
+    if found["day"] > (until := _claim_until(shipment)):
+        raise ToolError(
+            f"Damage of order {order_id} was claimed on {found['day']}, after {until}. A person must decide."
+        )
+
+
+def credited_units(connection: sqlite3.Connection, order_id: str) -> int:
+    """Units of that order that were credited so far."""
+    found = one(connection, "select coalesce(sum(units), 0) as units from credits where order_id = ?", order_id)
+    return int(found["units"]) if found else 0
+
+
+def _claim_until(shipment: Any) -> str:
+    delivered = date.fromisoformat(shipment["delivered_on"])
+    return date.fromordinal(delivered.toordinal() + CLAIM_DAYS).isoformat()
+
+
+def ledger_state(connection: sqlite3.Connection, order_id: str) -> dict[str, Any]:
+    """What an approval of a credit is bound to: the order's ledger as it stands."""
+    return {"order_id": order_id, "credited_units": credited_units(connection, order_id)}

@@ -1,0 +1,89 @@
+"""The record system of the demo: SQLite under PLIMSOLL_HOME, made and filled at its first use."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tools.helpdesk.seed_orders import CUSTOMERS, ORDERS, SHIPMENTS
+from tools.helpdesk.seed_tickets import POLICIES, TICKETS
+
+SCHEMA = 1
+_TABLES = """
+create table customers (id text primary key, name text not null, address text not null);
+create table orders (id text primary key, customer text not null, item text not null, units integer not null,
+    unit_cents integer not null, ordered_on text not null);
+create table shipments (order_id text primary key, state text not null, delivered_on text not null,
+    damaged_units integer not null);
+create table tickets (id text primary key, order_id text not null, opened_on text not null, state text not null,
+    text text not null);
+create table policies (name text primary key, text text not null);
+create table credits (key text primary key, order_id text not null, calculation_id text not null,
+    units integer not null, amount_cents integer not null, issued_by text not null);
+create table notes (id integer primary key, ticket_id text not null, text text not null);
+create table replies (key text primary key, ticket_id text not null, text text not null);
+"""
+Answer = TypeVar("Answer")
+
+
+class Records:
+    """One database file; each use opens its own connection, so threads and processes may share it."""
+
+    def __init__(self, home: Path) -> None:
+        self._path = home / "helpdesk.db"
+
+    def use(self, work: Callable[[sqlite3.Connection], Answer]) -> Answer:
+        """Run `work` in one transaction; writers wait for each other for up to 10 s."""
+        with self._connected() as connection:
+            return work(connection)
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self._path, timeout=10, isolation_level=None)
+        connection.row_factory = sqlite3.Row
+        try:
+            connection.execute("pragma journal_mode = wal")
+            connection.execute("begin immediate")
+            _fill(connection)
+            yield connection
+            connection.execute("commit")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("rollback")
+            raise
+        finally:
+            connection.close()
+
+
+def _fill(connection: sqlite3.Connection) -> None:
+    """The demo's records, once; the write lock is held, so that two first uses do not meet."""
+    if connection.execute("pragma user_version").fetchone()[0] == SCHEMA:
+        return
+    for statement in _TABLES.split(";"):
+        if statement.strip():
+            connection.execute(statement)
+    for table, rows in (
+        ("customers", CUSTOMERS),
+        ("orders", ORDERS),
+        ("shipments", SHIPMENTS),
+        ("tickets", TICKETS),
+        ("policies", POLICIES),
+    ):
+        marks = ", ".join("?" * len(rows[0]))
+        connection.executemany(f"insert into {table} values ({marks})", rows)
+    connection.execute(f"pragma user_version = {SCHEMA}")
+
+
+def one(connection: sqlite3.Connection, query: str, *values: Any) -> Mapping[str, Any] | None:
+    """The first row as a dict."""
+    row = connection.execute(query, values).fetchone()
+    return dict(row) if row else None
+
+
+def rows(connection: sqlite3.Connection, query: str, *values: Any) -> list[dict[str, Any]]:
+    """All rows as dicts."""
+    return [dict(row) for row in connection.execute(query, values)]
