@@ -38,7 +38,8 @@ class Claude:
             return self._client
 
     def _make(self) -> AsyncAnthropic:
-        from anthropic import AsyncAnthropic, Timeout
+        # A second of imports, paid off the event loop and never by `plimsoll --help`.
+        from anthropic import AsyncAnthropic, Timeout  # noqa: PLC0415
 
         return AsyncAnthropic(
             api_key=self._api_key,

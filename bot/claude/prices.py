@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from genai_prices import Usage as Counted
+from genai_prices import calc_price
+
 from bot.core.events import Usage
 
 LONG_WRITE = 2.0
@@ -56,9 +59,6 @@ def _per_input(model: str, whole: int) -> float:
 
 @lru_cache(maxsize=4096)
 def _price(model: str, plain: int, read: int, written: int, output: int) -> float | None:
-    from genai_prices import Usage as Counted
-    from genai_prices import calc_price
-
     counted = Counted(
         input_tokens=plain + read + written,
         cache_read_tokens=read,

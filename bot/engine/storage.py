@@ -225,13 +225,26 @@ class Archive(Protocol):
 class Store(Protocol):
     """All store ports of one backend."""
 
-    inbox: Inbox
-    lease: Lease
-    log: EventLog
-    outbox: Outbox
-    ledger: Ledger
-    timers: Timers
-    archive: Archive
+    @property
+    def inbox(self) -> Inbox: ...
+
+    @property
+    def lease(self) -> Lease: ...
+
+    @property
+    def log(self) -> EventLog: ...
+
+    @property
+    def outbox(self) -> Outbox: ...
+
+    @property
+    def ledger(self) -> Ledger: ...
+
+    @property
+    def timers(self) -> Timers: ...
+
+    @property
+    def archive(self) -> Archive: ...
 
     async def ping(self) -> None:
         """Raises `OutsideFailed` when the backend cannot be used, with one clear line."""

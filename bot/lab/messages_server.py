@@ -146,14 +146,13 @@ def frames_of(turn: Turn, request: dict[str, Any], usage: dict[str, Any]) -> Ite
     start |= {"content": [], "stop_reason": None, "stop_sequence": None, "usage": counted}
     yield {"type": "message_start", "message": start}
     yield {"type": "ping"}
-    index, output = 0, 1
-    for first, deltas in _blocks(turn):
+    output = 1
+    for index, (first, deltas) in enumerate(_blocks(turn)):
         yield {"type": "content_block_start", "index": index, "content_block": first}
         for delta in deltas:
             output += tokens_of(delta)
             yield {"type": "content_block_delta", "index": index, "delta": delta}
         yield {"type": "content_block_stop", "index": index}
-        index += 1
     reason = turn.stop_reason or ("tool_use" if turn.calls else "end_turn")
     output = min(output, int(request["max_tokens"]))
     yield {

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -191,18 +191,3 @@ async def _arguments(request: web.Request) -> dict[str, Any]:
             except ValueError:
                 found[name] = "unreadable"
     return found
-
-
-async def serve(
-    *,
-    port: int = 0,
-    suggestions: Sequence[str] = (),
-    scripted_model: bool = True,
-    audit: Callable[[str], Awaitable[str]] | None = None,
-) -> LocalSlack:
-    """A workspace with its page, for people; the caller stops it."""
-    from bot.lab.slack_page import add_page
-
-    slack = LocalSlack(port=port)
-    add_page(slack, suggestions=list(suggestions), scripted_model=scripted_model, audit=audit)
-    return await slack.start()

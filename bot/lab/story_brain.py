@@ -123,8 +123,8 @@ def _answer(order: str, owed: dict[str, Any], ledger: Any) -> str:
 
 def _not_credited(owed: dict[str, Any], why: str) -> str:
     return (
-        f"I worked out {owed['amount_cents'] / 100:.2f} {owed['currency']} (calculation {owed['calculation_id']}), but it "
-        f"was **not** credited: {why}\n\nA person who may decide can ask me again, or issue it by hand."
+        f"I worked out {owed['amount_cents'] / 100:.2f} {owed['currency']} (calculation {owed['calculation_id']}), "
+        f"but it was **not** credited: {why}\n\nA person who may decide can ask me again, or issue it by hand."
     )
 
 

@@ -38,9 +38,9 @@ TICKETS: list[tuple[str, str, str, str, str]] = [
         "4921",
         "2026-11-09",
         "open",
-        "Hello, the pallet arrived crushed this morning. The driver saw it and wrote it down. Three of the planters are "
-        "unusable, the rest are fine. We open the winter market on Saturday, so please tell us quickly what you will do. "
-        "Best, Jo from Hollis Garden Centre",
+        "Hello, the pallet arrived crushed this morning. The driver saw it and wrote it down. Three of the planters "
+        "are unusable, the rest are fine. We open the winter market on Saturday, so please tell us quickly what you "
+        "will do. Best, Jo from Hollis Garden Centre",
     ),
     ("T-2044", "4923", "2026-11-11", "closed", "The lid of one compost bin sits crooked. We will manage."),
     ("T-2047", "4930", "2026-11-12", "open", "When will the bicycle stands come? Term starts soon."),
@@ -70,10 +70,10 @@ TICKETS: list[tuple[str, str, str, str, str]] = [
 POLICIES: list[tuple[str, str]] = [
     (
         "damage",
-        "Goods that arrive damaged are credited at 80 % of their unit price, rounded down to whole cents, plus a "
-        "handling amount of 15.00 for each claim. Units are counted as the carrier's report counts them, never more. "
-        "A claim is made within 14 days of delivery. No more than the value of the units is credited, handling included. "
-        "Credits are issued once for each damaged unit.",
+        "Goods that arrive damaged are credited at 80 % of their unit price, rounded down to whole cents, "
+        "plus a handling amount of 15.00 for each claim. Units are counted as the carrier's report counts them, "
+        "never more. A claim is made within 14 days of delivery. No more than the value of the units is credited, "
+        "handling included. Credits are issued once for each damaged unit.",
     ),
     (
         "late delivery",

@@ -1,0 +1,99 @@
+"""`plimsoll audit`: what an auditor asks of the logs, answered from the logs alone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from bot.console.export import export
+from bot.console.narrate import narrate, visible
+from bot.core.chain import Entry, Verdict, verify
+from bot.core.errors import Misconfigured
+from bot.core.words import ThreadId
+from bot.engine.storage import Archive
+
+Found = tuple[str, int]
+"""What is printed, and the exit code."""
+
+
+async def threads(archive: Archive) -> Found:
+    """One line a thread, most recent first."""
+    found = await archive.threads()
+    if not found:
+        return "No thread has a log here yet.", 0
+    return "\n".join(f"{one.thread}  {one.entries} entries  {one.changed_at}  head {one.head[:16]}" for one in found), 0
+
+
+async def resolve(archive: Archive, text: str) -> ThreadId:
+    """The thread meant; a permalink names no team, so it is looked up."""
+    thread = ThreadId.parse(text)
+    if thread.team != "*":
+        return thread
+    for one in await archive.threads(100_000):
+        if (one.thread.channel, one.thread.root_ts) == (thread.channel, thread.root_ts):
+            return one.thread
+    return thread
+
+
+async def show(archive: Archive, text: str) -> Found:
+    """The whole log in sentences."""
+    thread = await resolve(archive, text)
+    entries = await archive.read(thread)
+    if not entries:
+        return _unknown(thread), 1
+    head = [f"Thread {thread}: {len(entries)} entries", *narrate(entries)]
+    return "\n".join([*head, _verdict(_verify(thread, entries))]), 0
+
+
+async def write_export(archive: Archive, text: str, form: str, out: Path | None) -> Found:
+    """The log as a file or on standard output."""
+    thread = await resolve(archive, text)
+    entries = await archive.read(thread)
+    if not entries:
+        return _unknown(thread), 1
+    content = export(thread, entries, form)
+    if out is None:
+        return content.rstrip("\n"), 0
+    await asyncio.to_thread(out.write_text, content, encoding="utf-8")
+    return f"{len(entries)} entries written to {out}; head {entries[-1].hash}", 0
+
+
+async def verify_thread(archive: Archive, text: str, head: str | None) -> Found:
+    """The stored log of a thread."""
+    thread = await resolve(archive, text)
+    entries = await archive.read(thread)
+    if not entries:
+        return _unknown(thread), 1
+    found = _verify(thread, entries, head)
+    return _verdict(found), 0 if found.whole else 1
+
+
+def verify_file(path: Path, head: str | None) -> Found:
+    """An exported file, offline: nothing but the file is read."""
+    try:
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except ValueError as error:
+        return f"BROKEN: {path} holds a line that is not JSON ({error})", 1
+    except OSError as error:
+        raise Misconfigured(f"{path} cannot be read: {error.strerror}") from None
+    if not lines:
+        return f"BROKEN: {path} holds no entry", 1
+    found = verify(None, [line if isinstance(line, dict) else {} for line in lines], head)
+    return _verdict(found), 0 if found.whole else 1
+
+
+def _verify(thread: ThreadId, entries: Sequence[Entry], head: str | None = None) -> Verdict:
+    return verify(thread, [entry.dump() for entry in entries], head)
+
+
+def _verdict(found: Verdict) -> str:
+    if not found.whole:
+        return visible(f"BROKEN at entry {found.broken_at}: {found.why}. {found.entries} entries before it hold.")
+    erased = f", {found.erased} payloads erased" if found.erased else ""
+    return f"WHOLE: {found.entries} entries{erased}; head {found.head}"
+
+
+def _unknown(thread: ThreadId) -> str:
+    return f"There is no log of {thread} here; `plimsoll audit threads` lists what there is."

@@ -1,0 +1,187 @@
+"""The `plimsoll` command. Heavy parts are imported by the command that needs them: `--help` stays quick."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bot.app.policy_file import explain, load_policy
+from bot.app.settings import Settings
+from bot.core.errors import Misconfigured, OurFault, OutsideFailed
+from bot.core.policy import Policy
+
+if TYPE_CHECKING:
+    from bot.engine.storage import Archive
+
+FINDING, USAGE, DEPENDENCY = 1, 2, 3
+"""Exit codes: a finding or not found; bad usage or configuration; a dependency that is unreachable or refuses."""
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+audit = typer.Typer(no_args_is_help=True, help="Read, export and prove the logs of threads.")
+config = typer.Typer(no_args_is_help=True, help="Check and explain the policy file.")
+tools = typer.Typer(no_args_is_help=True, help="See the tools of this installation.")
+app.add_typer(audit, name="audit")
+app.add_typer(config, name="config")
+app.add_typer(tools, name="tools")
+
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", help="Policy file; default PLIMSOLL_CONFIG, ./plimsoll.toml")
+]
+
+
+def main() -> None:
+    """The script's entry: every known failure is one clear line and an exit code, never a stack trace."""
+    try:
+        app()
+    except Misconfigured as error:
+        _fail(str(error), USAGE)
+    except OutsideFailed as error:
+        _fail(str(error), DEPENDENCY)
+    except OurFault as error:
+        _fail(f"This is a fault of ours: {error}", FINDING)
+
+
+def _fail(line: str, code: int) -> None:
+    print(f"plimsoll: {line}", file=sys.stderr)
+    sys.exit(code)
+
+
+def _read(config_file: Path | None) -> tuple[Settings, Policy]:
+    env = dict(os.environ)
+    if config_file is not None:
+        env["PLIMSOLL_CONFIG"] = str(config_file)
+    settings = Settings.read(env)
+    return settings, load_policy(settings.config, must_exist=settings.config_is_explicit)
+
+
+def _run(work: Coroutine[Any, Any, Any]) -> Any:
+    import uvloop  # noqa: PLC0415  only commands that do something need it
+
+    return uvloop.run(work) if sys.platform != "win32" else asyncio.run(work)
+
+
+@app.command()
+def serve(
+    config_file: ConfigOption = None,
+    role: Annotated[str, typer.Option(help="all, ingress or worker")] = "all",
+    http: Annotated[bool, typer.Option("--http", help="Signed HTTP at /slack/events instead of Socket Mode")] = False,
+) -> None:
+    """Run the agent in a Slack workspace."""
+    from bot.app.serve import serve as run_serve  # noqa: PLC0415  brings Slack, Redis and HTTP
+
+    if role not in ("all", "ingress", "worker"):
+        raise Misconfigured(f"--role {role!r}: all, ingress or worker")
+    settings, policy = _read(config_file)
+    _run(run_serve(settings, policy, role=role, http=http))
+
+
+@app.command("try")
+def try_it(
+    real: Annotated[bool, typer.Option("--real", help="Ask the real model (ANTHROPIC_API_KEY)")] = False,
+    story: Annotated[bool, typer.Option("--story", help="Play all three roles against itself and exit")] = False,
+    port: Annotated[int, typer.Option(help="Port of the page; 0 takes any free one")] = 8080,
+) -> None:
+    """Try everything on this machine: a local workspace page, a scripted model, no accounts."""
+    from bot.app.trial import run_trial  # noqa: PLC0415  brings the lab
+
+    sys.exit(asyncio.run(run_trial(real=real, story=story, port=port)))
+
+
+@config.command("check")
+def config_check(config_file: ConfigOption = None) -> None:
+    """Say whether policy file, environment and tools fit together."""
+    from bot.app.wiring import make_toolbox  # noqa: PLC0415  imports the tool modules
+    from bot.telemetry.notes import Notes  # noqa: PLC0415  as above
+
+    settings, policy = _read(config_file)
+    found = make_toolbox(settings, policy, Notes())
+    print(f"{settings.config}: good; {len(found.specs(''))} tools, policy version {policy.version[:16]}")
+
+
+@config.command("explain")
+def config_explain(config_file: ConfigOption = None) -> None:
+    """Print every setting, its value, and whether it was set."""
+    settings, policy = _read(config_file)
+    print("\n".join(explain(policy, settings.config)))
+
+
+@tools.command("list")
+def tools_list(config_file: ConfigOption = None) -> None:
+    """Print each tool with its class, output trust and what runs without a person."""
+    from bot.app.wiring import make_toolbox  # noqa: PLC0415  imports the tool modules
+    from bot.telemetry.notes import Notes  # noqa: PLC0415  as above
+
+    settings, policy = _read(config_file)
+    for spec in make_toolbox(settings, policy, Notes()).specs(""):
+        asks = ", always asks" if spec.always_ask else ""
+        print(f"{spec.name:<24} {spec.authority.word:<12} output {spec.output.word}{asks}")
+
+
+def _audit(work: Callable[[Archive], Awaitable[tuple[str, int]]]) -> None:
+    from bot.app.wiring import open_storage  # noqa: PLC0415  brings Redis
+
+    async def run() -> tuple[str, int]:
+        storage = await open_storage(Settings.read(os.environ))
+        try:
+            return await work(storage.store.archive)
+        finally:
+            await storage.close()
+
+    text, code = asyncio.run(run())
+    print(text)
+    sys.exit(code)
+
+
+@audit.command("threads")
+def audit_threads() -> None:
+    """List threads that have a log."""
+    from bot.app.audit import threads  # noqa: PLC0415  brings the console
+
+    _audit(threads)
+
+
+@audit.command("show")
+def audit_show(thread: str) -> None:
+    """Tell a thread's log in sentences. THREAD is TEAM/CHANNEL/TS or a permalink."""
+    from bot.app.audit import show  # noqa: PLC0415  brings the console
+
+    _audit(lambda archive: show(archive, thread))
+
+
+@audit.command("export")
+def audit_export(
+    thread: str,
+    form: Annotated[str, typer.Option("--format", help="jsonl, html or md")] = "jsonl",
+    out: Annotated[Path | None, typer.Option("--out", help="File to write; default standard output")] = None,
+) -> None:
+    """Write a thread's log to a file that can be verified offline."""
+    from bot.app.audit import write_export  # noqa: PLC0415  brings the console
+
+    if form not in ("jsonl", "html", "md"):
+        raise Misconfigured(f"--format {form!r}: jsonl, html or md")
+    _audit(lambda archive: write_export(archive, thread, form, out))
+
+
+@audit.command("verify")
+def audit_verify(
+    target: Annotated[str, typer.Argument(help="A thread, a permalink, or an exported file")],
+    head: Annotated[str | None, typer.Option("--head", help="An anchored hash: a cut tail is noticed too")] = None,
+) -> None:
+    """Prove that a log is whole, or name the first entry that is not."""
+    from bot.app.audit import verify_file, verify_thread  # noqa: PLC0415  brings the console
+
+    if Path(target).is_file():
+        text, code = verify_file(Path(target), head)
+        print(text)
+        sys.exit(code)
+    _audit(lambda archive: verify_thread(archive, target, head))
+
+
+if __name__ == "__main__":
+    main()
