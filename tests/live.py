@@ -14,6 +14,7 @@ from typing import Any
 
 from bot.lab.messages_script import Brain
 from bot.lab.messages_server import API_KEY, ScriptedMessages
+from bot.lab.slack_human import words_of
 from bot.lab.slack_server import APP_TOKEN, BOT_TOKEN, SIGNING_SECRET, LocalSlack
 from bot.lab.story_brain import StoryBrain
 
@@ -98,20 +99,10 @@ class Live:
         """The thread's answer, as people see it."""
 
         def look() -> str:
-            found = [said(post) for post in self.slack.ours(thread_ts=thread) if "Reference ref-" in said(post)]
+            found = [words_of(post) for post in self.slack.ours(thread_ts=thread) if "Reference ref-" in words_of(post)]
             return next((one for one in found if containing in one), "")
 
         return str(await self.slack.wait_for(look, timeout_s, "an answer"))
-
-
-def said(post: Any) -> str:
-    """All words of a post's blocks."""
-    words: list[str] = []
-    for block in post.blocks:
-        text = block.get("text")
-        words += [text["text"]] if isinstance(text, dict) else []
-        words += [one["text"] for one in block.get("elements", []) if isinstance(one.get("text"), str)]
-    return "\n".join(words or [post.text])
 
 
 @contextlib.asynccontextmanager

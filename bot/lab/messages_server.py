@@ -5,6 +5,7 @@ The real client talks to it unchanged. It never thinks: what it says was written
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import uuid
@@ -17,6 +18,7 @@ from aiohttp import web
 from bot.lab.messages_cache import PromptCache, tokens_of
 from bot.lab.messages_rules import KNOWN_MODELS, Refused, check
 from bot.lab.messages_script import Brain, Broken, Status, Turn
+from bot.lab.story_brain import StoryBrain
 
 API_KEY = "sk-lab"
 MAX_BODY = 32 * 2**20
@@ -228,3 +230,17 @@ def _error(status: int, kind: str, message: str, headers: dict[str, str] | None 
         error["details"] = {"error_code": code}
     body = {"type": "error", "error": error, "request_id": f"req_{uuid.uuid4().hex}"}
     return web.json_response(body, status=status, headers=headers)
+
+
+async def main(port: int) -> None:
+    """The story's model on a port of its own, until it is ended; the first line names its address."""
+    async with ScriptedMessages(StoryBrain(), port=port) as api:
+        print(json.dumps({"url": api.url}), flush=True)
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="A scripted Messages API on loopback")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--story", action="store_true", help="the product's story (the only script there is)")
+    asyncio.run(main(parser.parse_args().port))

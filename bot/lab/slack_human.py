@@ -170,3 +170,13 @@ class Humans:
     def whispered(self, user: str) -> list[str]:
         """What only that person was told."""
         return [one.text for one in self.workspace.whispers if one.user == user]
+
+
+def words_of(post: Post) -> str:
+    """All words of a message's blocks, or its text when it has none."""
+    words: list[str] = []
+    for block in post.blocks:
+        text = block.get("text")
+        words += [str(text["text"])] if isinstance(text, dict) else []
+        words += [str(one["text"]) for one in block.get("elements", []) if isinstance(one.get("text"), str)]
+    return "\n".join(words or [post.text])

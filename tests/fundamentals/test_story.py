@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.live import live, said
+from bot.lab.slack_human import words_of
+from tests.live import live
 
 pytestmark = pytest.mark.wire
 QUESTION = "The pallet arrived crushed, three units unusable, order 4921. What do we owe them?"
@@ -22,7 +23,7 @@ async def test_a_credit_is_asked_for_approved_once_issued_once_and_proved(tmp_pa
         bot = await world.start()
         thread = await world.ask(QUESTION)
         card = await world.card(thread)
-        shown = said(card)
+        shown = words_of(card)
         assert "amount_cents = 19500" in shown and 'order_id = "4921"' in shown
 
         await world.stop(bot)
@@ -34,7 +35,7 @@ async def test_a_credit_is_asked_for_approved_once_issued_once_and_proved(tmp_pa
 
         assert "195.00 EUR" in answer and "The ledger shows it." in answer
         assert world.slack.buttons("C0SUPPORT", card.ts) == []
-        assert len([post for post in world.slack.ours(thread_ts=thread) if "Reference ref-" in said(post)]) == 1
+        assert len([post for post in world.slack.ours(thread_ts=thread) if "Reference ref-" in words_of(post)]) == 1
         code, told = await world.command("audit", "show", f"T0PLIMSOLL/C0SUPPORT/{thread}")
         assert code == 0
         assert told.count("idempotency key") == told.count("ToolStarted")
