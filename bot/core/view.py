@@ -84,12 +84,24 @@ def quotes(readings: Sequence[Reading]) -> list[str]:
     strange = [one for one in reversed(readings) if one.trust < Trust.INTERNAL]
     shown = []
     for one in strange[:QUOTES]:
-        more = len(one.text) - QUOTE_CHARACTERS
+        source, text = _quoted(one)
+        more = len(text) - QUOTE_CHARACTERS
         cut = f" [… {more} more characters, in the log]" if more > 0 else ""
-        shown.append(f"{_words(one.source)}: “{one.text[:QUOTE_CHARACTERS]}”{cut}")
+        shown.append(f"{source}: “{text[:QUOTE_CHARACTERS]}”{cut}")
     if len(strange) > QUOTES:
         shown.append(f"and {len(strange) - QUOTES} more untrusted texts, in the log")
     return shown
+
+
+def _quoted(reading: Reading) -> tuple[str, str]:
+    """Where it came from and the stranger's own words, apart from what our system set beside them."""
+    try:
+        found = json.loads(reading.text)
+    except ValueError:
+        found = None
+    if isinstance(found, dict) and isinstance(found.get("text"), str):
+        return f"{_words(reading.source)}, {found.get('source', 'no source named')}", found["text"]
+    return _words(reading.source), reading.text
 
 
 def origin(value: Any, readings: Sequence[Reading]) -> str:

@@ -30,6 +30,8 @@ class Unit:
     """Slack mrkdwn, escaped."""
     fenced: bool = False
     """Stands in a code fence; `text` is its inside."""
+    tight: bool = False
+    """Follows the part before it on the very next line: a list's further items."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def _unit(tokens: Sequence[Token], links: Links) -> list[Unit]:
         case "heading_open":
             return [Unit(f"*{_bold(_inline(tokens[1], links))}*")]
         case "bullet_list_open" | "ordered_list_open":
-            return [Unit(line) for line in _list(tokens, links)]
+            return [Unit(line, tight=number > 0) for number, line in enumerate(_list(tokens, links))]
         case "blockquote_open":
             inner = [line for unit in _inside(tokens, links) for line in unit.text.split("\n")]
             return [Unit("\n".join(f"> {line}" for line in inner))]

@@ -110,7 +110,8 @@ def _sections(parts: list[Unit]) -> list[Block]:
     texts: list[str] = []
     for unit in parts:
         for text in _fitting(unit):
-            joined = f"{texts[-1]}\n\n{text}" if texts else text
+            gap = "\n" if unit.tight else "\n\n"
+            joined = f"{texts[-1]}{gap}{text}" if texts else text
             if texts and len(joined) <= SECTION:
                 texts[-1] = joined
             else:
