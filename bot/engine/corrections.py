@@ -41,7 +41,7 @@ async def edited(desk: Desk, writer: Writer, item: InboxItem) -> bool:
     correction = e.MessageReceived(
         ts=f"{ts}#{item.id}",
         author=author,
-        trust="untrusted" if item.body.get("quoted") else "principal" if author == run.principal else "internal",
+        trust="untrusted" if _foreign(item) else "principal" if author == run.principal else "internal",
         text=f"Correction, this replaces my earlier message: {text}",
     )
     await _write(desk, writer, item, [*events, correction])
@@ -60,6 +60,11 @@ async def deleted(desk: Desk, writer: Writer, item: InboxItem) -> None:
         events.append(e.Cancelled(by=writer.session.heard[ts].author))
         writer.stop.set()
     await writer.write(*events, consumed=[item.id])
+
+
+def _foreign(item: InboxItem) -> bool:
+    """Whether the new text holds what is not a member's own word."""
+    return any(item.body.get(name) for name in ("quoted", "files", "external"))
 
 
 def _words(text: str) -> str:

@@ -8,8 +8,10 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
+from bot.core.effects import Notice
 from bot.core.errors import Fenced, OutsideFailed
 from bot.engine.desk import Desk
 from bot.engine.ports import Piece
@@ -56,7 +58,12 @@ class Courier:
                 said = await self._say(row, looked_for=before > 0)
             except Fenced:
                 raise
-            except OutsideFailed as failure:
+            except Exception as fault:  # noqa: BLE001  see `_plainly`
+                if not isinstance(fault, OutsideFailed):
+                    said = await self._plainly(row, fault)
+                    await desk.store.outbox.done(self._writer.held, row.id, said)
+                    return True
+                failure = fault
                 desk.tracer.note("delivery.failed", thread=str(thread), key=row.effect.key, why=str(failure))
                 if not failure.retryable:
                     said = []
@@ -66,6 +73,21 @@ class Courier:
             await desk.store.outbox.done(self._writer.held, row.id, said)
             return True
         return False
+
+    async def _plainly(self, row: OutboxRow, fault: Exception) -> list[tuple[str, str]]:
+        """A rendering that broke is our fault, and must neither block the thread nor leave people in silence."""
+        desk, thread = self._desk, self._writer.held.thread
+        desk.tracer.fault("delivery.fault", fault, thread=str(thread), key=row.effect.key)
+        notice = Notice(
+            key=f"{row.effect.key}:plain", text="I have something to show here and failed to. It is in the log."
+        )
+        try:
+            return await self._say(replace(row, effect=notice), looked_for=True)
+        except OutsideFailed as failure:
+            if isinstance(failure, Fenced):
+                raise
+            desk.tracer.note("delivery.failed", thread=str(thread), key=notice.key, why=str(failure))
+            return []
 
     async def _say(self, row: OutboxRow, *, looked_for: bool) -> list[tuple[str, str]]:
         thread, surface = self._writer.held.thread, self._desk.surface

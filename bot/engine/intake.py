@@ -53,7 +53,14 @@ async def _take(desk: Desk, writer: Writer, item: InboxItem) -> bool:
 
 
 async def _stop(writer: Writer, item: InboxItem) -> None:
-    events = [e.Cancelled(by=str(item.body.get("user", "")))] if writer.session.run else []
+    user = str(item.body.get("user", ""))
+    if item.body.get("external"):
+        ignored = e.MessageIgnored(
+            ts=str(item.body.get("ts", "")), reason="a stop from outside the workspace", author=user
+        )
+        await writer.write(ignored, consumed=[item.id])
+        return
+    events = [e.Cancelled(by=user)] if writer.session.run else []
     if events:
         writer.stop.set()
     await writer.write(*events, consumed=[item.id])

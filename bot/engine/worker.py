@@ -73,6 +73,11 @@ class Worker:
             desk.tracer.note("worker.fenced", thread=str(held.thread), owner=self._owner)
         except OutsideFailed as failure:
             desk.tracer.note("thread.set_aside", thread=str(held.thread), why=str(failure))
+        except Exception as fault:  # noqa: BLE001  a log that cannot be read, an item of a newer version: left as it is
+            desk.tracer.fault("thread.unreadable", fault, thread=str(held.thread))
+            with contextlib.suppress(OutsideFailed):
+                await desk.store.inbox.pending(held.thread)  # read and left: it must not come back at once
+                await desk.store.lease.release(held, parked=True)
         finally:
             desk.store.lease.let_go(held)
 
@@ -160,5 +165,6 @@ async def _renew(desk: Desk, writer: Writer) -> None:
 
 async def _look_for_stop(desk: Desk, writer: Writer) -> None:
     items = await desk.store.inbox.peek(writer.held.thread)
-    if writer.session.run and any(item.kind in ("stop", "delete") for item in items):
+    stops = (item for item in items if item.kind in ("stop", "delete") and not item.body.get("external"))
+    if writer.session.run and any(stops):
         writer.stop.set()
