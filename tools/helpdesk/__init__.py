@@ -86,6 +86,11 @@ def _found(value: Any, what: str, hint: str) -> Any:
     return value
 
 
+def _ticket(db: sqlite3.Connection, ticket_id: str) -> Any:
+    row = one(db, "select * from tickets where id = ?", ticket_id)
+    return _found(row, f"ticket {ticket_id}", "find_tickets lists them.")
+
+
 def _reading(records: Records) -> list[Tool]:
     @_look
     async def find_tickets(args: FindArgs, context: ToolContext) -> Any:
@@ -100,8 +105,7 @@ def _reading(records: Records) -> list[Tool]:
     @tool(authority=Authority.OBSERVE, output=Trust.UNTRUSTED)
     async def get_ticket(args: TicketArgs, context: ToolContext) -> SealedText:
         """Read one ticket: what the customer wrote, in their words."""
-        row = await _ask(records, lambda db: one(db, "select * from tickets where id = ?", args.ticket_id))
-        row = _found(row, f"ticket {args.ticket_id}", "find_tickets lists them.")
+        row = await _ask(records, lambda db: _ticket(db, args.ticket_id))
         fields = {name: row[name] for name in ("order_id", "opened_on", "state")}
         text = str(row["text"])
         return context.seal(text, source=f"ticket {args.ticket_id}", ticket_id=args.ticket_id, size=len(text), **fields)
@@ -170,16 +174,13 @@ def _credits(records: Records) -> list[Tool]:
 
 def _issue(db: sqlite3.Connection, args: CreditArgs, context: ToolContext) -> dict[str, Any]:
     """In one transaction: the same key again gives the same answer and changes nothing."""
-    before = one(db, "select * from credits where key = ?", context.idempotency_key)
+    key, wanted = context.idempotency_key, (args.order_id, args.calculation_id, args.units, args.amount_cents)
+    before = one(db, "select order_id, calculation_id, units, amount_cents from credits where key = ?", key)
     if before is None:
-        owed = calculate(db, args.order_id, args.units)
-        if args.calculation_id != owed["calculation_id"] or args.amount_cents != owed["amount_cents"]:
-            raise ToolError(
-                f"{args.amount_cents} is not what the records support for {args.units} units of order {args.order_id}. "
-                "Call calculate_credit and use its calculation_id and amount_cents."
-            )
-        values = (args.order_id, args.calculation_id, args.units, args.amount_cents, context.principal)
-        db.execute("insert into credits values (?, ?, ?, ?, ?, ?)", (context.idempotency_key, *values))
+        _supported(db, args)
+        db.execute("insert into credits values (?, ?, ?, ?, ?, ?)", (key, *wanted, context.principal))
+    elif tuple(before.values()) != wanted:
+        raise ToolError("This call was made before with other figures. Read get_credits; a new credit is a new call.")
     return {
         "order_id": args.order_id,
         "credited_cents": args.amount_cents,
@@ -188,13 +189,23 @@ def _issue(db: sqlite3.Connection, args: CreditArgs, context: ToolContext) -> di
     }
 
 
+def _supported(db: sqlite3.Connection, args: CreditArgs) -> None:
+    """Raises `ToolError` unless these are the figures of the calculation as the records stand now."""
+    owed = calculate(db, args.order_id, args.units)
+    if args.calculation_id != owed["calculation_id"] or args.amount_cents != owed["amount_cents"]:
+        raise ToolError(
+            f"{args.amount_cents} is not what the records support for {args.units} units of order {args.order_id}. "
+            "Call calculate_credit and use its calculation_id and amount_cents."
+        )
+
+
 def _writing(records: Records) -> list[Tool]:
     @tool(authority=Authority.LOCAL_WRITE, output=Trust.INTERNAL, critical_args=("ticket_id",))
     async def draft_note(args: TextArgs, context: ToolContext) -> Any:
         """Leave an internal note at a ticket; only the team sees it, and it can be removed."""
 
         def write(db: sqlite3.Connection) -> dict[str, Any]:
-            _found(one(db, "select id from tickets where id = ?", args.ticket_id), f"ticket {args.ticket_id}", "")
+            _ticket(db, args.ticket_id)
             db.execute("insert into notes (ticket_id, text) values (?, ?)", (args.ticket_id, args.text))
             return {"ticket_id": args.ticket_id, "noted": True}
 
@@ -211,7 +222,7 @@ def _writing(records: Records) -> list[Tool]:
         """Send a reply to the customer of a ticket."""
 
         def send(db: sqlite3.Connection) -> dict[str, Any]:
-            _found(one(db, "select id from tickets where id = ?", args.ticket_id), f"ticket {args.ticket_id}", "")
+            _ticket(db, args.ticket_id)
             values = (context.idempotency_key, args.ticket_id, args.text)
             db.execute("insert or ignore into replies values (?, ?, ?)", values)
             return {"ticket_id": args.ticket_id, "sent": True}

@@ -46,7 +46,7 @@ class Records:
         connection = sqlite3.connect(self._path, timeout=10, isolation_level=None)
         connection.row_factory = sqlite3.Row
         try:
-            connection.execute("pragma journal_mode = wal")
+            # The default journal: changing it for a new file fails at once, without waiting, when two first uses meet.
             connection.execute("begin immediate")
             _fill(connection)
             yield connection
