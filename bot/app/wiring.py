@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from aiohttp import ClientSession
+from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.app.clock import SystemClock
 from bot.app.modules import load_tools
@@ -17,6 +18,7 @@ from bot.core.strategies.react import React
 from bot.engine.desk import Desk
 from bot.engine.toolbox import LocalToolbox
 from bot.slack.calls import make_client
+from bot.slack.inbound import Us
 from bot.slack.listeners import SlackIngress, connect
 from bot.slack.people import SlackPeople
 from bot.slack.surface import SlackSurface
@@ -91,20 +93,9 @@ async def build(settings: Settings, policy: Policy, *, http: bool) -> Plant:
         token = settings.bot_token.reveal()
         us, authorized = await connect(session, token, settings.slack_api_url)
         storage = await open_storage(settings)
-        client = make_client(token, settings.slack_api_url, session)
         model = Claude(api_key=settings.api_key.reveal(), base_url=settings.anthropic_base_url)
-        desk = Desk(
-            store=storage.store,
-            model=model,
-            toolbox=toolbox,
-            people=SlackPeople(client, us.team),
-            surface=SlackSurface(client, us, tracer, hosts=policy.egress.hosts),
-            tracer=tracer,
-            clock=SystemClock(),
-            policy=policy,
-            strategy=React(),
-            prompt=SYSTEM_PROMPT,
-        )
+        surface_client = make_client(token, settings.slack_api_url, session)
+        desk = _desk(surface_client, us, storage, model, toolbox, policy, tracer)
         ingress = SlackIngress(
             us=us,
             authorized=authorized,
@@ -122,3 +113,26 @@ async def build(settings: Settings, policy: Policy, *, http: bool) -> Plant:
             await storage.close()
         raise
     return Plant(desk, storage, ingress, model, tracer, session)
+
+
+def _desk(
+    client: AsyncWebClient,
+    us: Us,
+    storage: Storage,
+    model: Claude,
+    toolbox: LocalToolbox,
+    policy: Policy,
+    tracer: Notes,
+) -> Desk:
+    return Desk(
+        store=storage.store,
+        model=model,
+        toolbox=toolbox,
+        people=SlackPeople(client, us.team),
+        surface=SlackSurface(client, us, tracer, hosts=policy.egress.hosts),
+        tracer=tracer,
+        clock=SystemClock(),
+        policy=policy,
+        strategy=React(),
+        prompt=SYSTEM_PROMPT,
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from bot.core import events as e
 from bot.core.approvals import NotEntitled, judge
 from bot.core.effects import Effect, SessionStatus, Whisper
@@ -15,6 +17,8 @@ from bot.engine.desk import Desk
 from bot.engine.storage import InboxItem, TimerSet
 from bot.engine.writer import Writer
 
+Word = Literal["approve", "deny"]
+
 
 async def click(desk: Desk, writer: Writer, item: InboxItem) -> None:
     """One click on Approve or Deny."""
@@ -22,43 +26,30 @@ async def click(desk: Desk, writer: Writer, item: InboxItem) -> None:
     run = writer.session.run
     approval = run.approvals.get(approval_id) if run else None
     if run is None or approval is None:
-        because = "this request is closed; its run has ended"
-        await _refuse(writer, item, approval_id, user, because)
+        await _refuse(writer, item, approval_id, user, "this request is closed; its run has ended")
         return
     if item.body.get("tampered"):
-        await _refuse(
-            writer, item, approval_id, user, "the button did not carry what we put there; nothing was decided"
-        )
+        await _refuse(writer, item, approval_id, user, "the button did not carry what we put there")
         return
-    vote = str(item.body.get("vote", ""))
+    vote: Word = "approve" if item.body.get("vote") == "approve" else "deny"
     rule = _rule(desk, run, approval)
     person, entitled = await _who(desk, user, rule)
-    judged = judge(
-        approval,
-        person=person,
-        vote=vote,
-        clicked_at=item.at,
-        entitled=entitled,
-        rule=rule,
-        run=run,
-    )
+    judged = judge(approval, person=person, vote=vote, clicked_at=item.at, entitled=entitled, rule=rule, run=run)
     if isinstance(judged, NotEntitled):
         await _refuse(writer, item, approval_id, user, judged.because)
         return
-    word = "approve" if vote == "approve" else "deny"
-    events: list[e.Event] = [e.ApprovalVoted(approval_id=approval_id, by=user, vote=word)]
-    if judged.decides:
-        by = [*approval.votes, user] if vote == "approve" else [user]
-        decision = "approved" if vote == "approve" else "denied"
-        events.append(
-            e.ApprovalDecided(
-                approval_id=approval_id,
-                decision=decision,
-                by=by,
-                reason=str(item.body.get("reason", "")),
-            )
-        )
+    events = _said(approval, user, vote, str(item.body.get("reason", "")), decides=judged.decides)
     await settle(desk, writer, approval, events, consumed=[item.id])
+
+
+def _said(approval: Approval, user: str, vote: Word, reason: str, *, decides: bool) -> list[e.Event]:
+    events: list[e.Event] = [e.ApprovalVoted(approval_id=approval.id, by=user, vote=vote)]
+    if decides and vote == "approve":
+        by = [*approval.votes, user]
+        events.append(e.ApprovalDecided(approval_id=approval.id, decision="approved", by=by, reason=reason))
+    elif decides:
+        events.append(e.ApprovalDecided(approval_id=approval.id, decision="denied", by=[user], reason=reason))
+    return events
 
 
 async def settle(desk: Desk, writer: Writer, approval: Approval, events: list[e.Event], *, consumed: list[str]) -> None:
