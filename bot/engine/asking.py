@@ -116,16 +116,21 @@ async def ask(desk: Desk, writer: Writer, call: CallState, verdict: NeedsApprova
     for event in events:
         after = evolve(after, event)
     asked = [event for event in events if isinstance(event, e.ApprovalRequested)]
-    timers = [
-        TimerSet(
-            f"expire:{one.approval_id}",
-            datetime.fromisoformat(one.expires_at),
-            {"approval_id": one.approval_id},
-        )
-        for one in asked
-    ]
+    timers = _timers(desk, asked, batch)
     await writer.write(*events, effects=_effects(desk, after, batch, verdict), timers=timers)
     return None
+
+
+def _timers(desk: Desk, asked: list[e.ApprovalRequested], batch: str) -> list[TimerSet]:
+    timers = [
+        TimerSet(f"expire:{one.approval_id}", datetime.fromisoformat(one.expires_at), {"approval_id": one.approval_id})
+        for one in asked
+    ]
+    rules = desk.policy.approvals
+    if rules.remind_after_s < rules.expires_after_s:
+        due = desk.clock.now() + timedelta(seconds=rules.remind_after_s)
+        timers.append(TimerSet(f"remind:{batch}", due, {"batch": batch}))
+    return timers
 
 
 async def _all_that_need(

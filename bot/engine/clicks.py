@@ -6,7 +6,7 @@ from typing import Literal
 
 from bot.core import events as e
 from bot.core.approvals import NotEntitled, judge
-from bot.core.effects import Effect, SessionStatus, Whisper
+from bot.core.effects import Effect, Notice, SessionStatus, Whisper
 from bot.core.errors import OutsideFailed
 from bot.core.policy import ApproverRule
 from bot.core.session import evolve
@@ -70,15 +70,29 @@ def _resumes(before: Session, after: Session) -> bool:
     return bool(before.run and before.run.waiting and after.run and not after.run.waiting)
 
 
-async def expire(desk: Desk, writer: Writer, item: InboxItem) -> None:
-    """A timer came due: an approval that is still open has expired."""
+async def due(desk: Desk, writer: Writer, item: InboxItem) -> None:
+    """A timer came due: an approval that is still open has expired, or its approvers are reminded once."""
     run = writer.session.run
+    if run and (batch := str(item.body.get("batch", ""))):
+        waiting = [one for one in run.open_approvals if one.batch == batch]
+        effects = [reminder(waiting, batch)] if waiting else []
+        await writer.write(consumed=[item.id], effects=effects)
+        return
     approval = run.approvals.get(str(item.body.get("approval_id", ""))) if run else None
     if approval is None or approval.status != "open":
         await writer.write(consumed=[item.id])
         return
     decided = e.ApprovalDecided(approval_id=approval.id, decision="expired", by=[])
     await settle(desk, writer, approval, [decided], consumed=[item.id])
+
+
+def reminder(waiting: list[Approval], batch: str) -> Notice:
+    """One line to those who may decide, before it lapses."""
+    people = sorted({person for one in waiting for person in one.approvers})
+    who = ", ".join(f"<@{person}>" for person in people[:20])
+    tools = ", ".join(dict.fromkeys(one.tool for one in waiting))
+    until = waiting[0].expires_at[:16].replace("T", " ")
+    return Notice(key=f"remind:{batch}", text=f"Still waiting for a decision about {tools}: {who}, until {until} UTC.")
 
 
 async def _refuse(writer: Writer, item: InboxItem, approval_id: str, user: str, because: str) -> None:

@@ -15,7 +15,7 @@ from bot.core.effects import Notice
 from bot.core.state import Session
 from bot.engine.accept import Accepted, judge_message
 from bot.engine.beginning import begin
-from bot.engine.clicks import click, expire
+from bot.engine.clicks import click, due
 from bot.engine.corrections import deleted, edited
 from bot.engine.desk import Desk
 from bot.engine.storage import InboxItem
@@ -37,7 +37,7 @@ async def _take(desk: Desk, writer: Writer, item: InboxItem) -> bool:
         case "click":
             await click(desk, writer, item)
         case "timer":
-            await expire(desk, writer, item)
+            await due(desk, writer, item)
         case "stop":
             await _stop(writer, item)
         case "edit":

@@ -1,7 +1,8 @@
 """The tools of this installation, as the policy leaves them, and what becomes of their results.
 
 1. The policy may raise a tool's authority, never lower it.
-2. A result is never more trusted than its tool was declared; what it says of itself counts for nothing.
+2. A result is never more trusted than its tool was declared, and what a tool seals is a stranger's; whatever
+   else a result says of itself counts for nothing.
 3. Results are capped with head and tail and a mark of what was cut; nothing is ever empty.
 """
 
@@ -16,9 +17,13 @@ from typing import Any
 from bot.core.authority import Authority
 from bot.core.canon import clean
 from bot.core.errors import Misconfigured
+from bot.core.labels import Trust
 from bot.core.policy import Policy, ToolPolicy
 from bot.core.tool import SealedText, Tool, ToolContext, ToolError, ToolResult, ToolSpec
 from bot.engine.ports import Clock, Tracer
+
+NOTHING = "(nothing: the tool ran and returned nothing)"
+"""An empty result would be refused by the Messages API, and tells a model less."""
 
 
 class LocalToolbox:
@@ -32,23 +37,21 @@ class LocalToolbox:
         tracer: Tracer,
         clock: Clock,
     ) -> None:
-        """Raises `Misconfigured` for a name that stands twice, or a policy that does not fit the tools."""
+        """Raises `Misconfigured` with every name that stands twice and every setting that does not fit the tools."""
         self._resources = resources
         self._tracer = tracer
         self._clock = clock
         self._policy = policy
         self._tools: dict[str, Tool] = {}
+        faults: list[str] = []
         for one in tools:
             if one.name in self._tools:
-                raise Misconfigured(f"two tools are called {one.name!r}; rename one or drop its module from [tools]")
-            self._tools[one.name] = _under_policy(one, policy.tools.policy.get(one.name))
-        if unknown := set(policy.tools.policy) - set(self._tools):
-            raise Misconfigured(
-                f"[tools.policy.{min(unknown)}] names no tool; there are: {', '.join(sorted(self._tools))}"
-            )
-        for channel, table in policy.channels.items():
-            if missing := set(table.tools) - {"*"} - set(self._tools):
-                raise Misconfigured(f"[channels.{channel}] tools names no tool: {min(missing)!r}")
+                faults.append(f"two tools are called {one.name!r}; rename one or drop its module from [tools]")
+            self._tools[one.name] = one
+        faults += _unfit(self._tools, policy)
+        if faults:
+            raise Misconfigured("\n".join(faults))
+        self._tools = {name: _under_policy(one, policy.tools.policy.get(name)) for name, one in self._tools.items()}
 
     @property
     def resources(self) -> Mapping[str, Any]:
@@ -69,62 +72,128 @@ class LocalToolbox:
         """A tool's failure is a result with `ok=False`; only cancellation passes through."""
         spec = tool.spec
         left = (context.deadline - self._clock.now()).total_seconds()
+        if left <= 0:
+            # Under a timeout of 0 a tool would still run up to its first await, and that may be its effect.
+            return _failed(spec, f"{spec.name} was not run: no time is left. Conclude with what you have.")
         try:
-            async with asyncio.timeout(max(0.0, min(spec.timeout_s, left))):
+            async with asyncio.timeout(min(spec.timeout_s, left)):
                 value = await tool.run(tool.parse(arguments), context)
+            return _result(spec, value)
         except ToolError as error:
-            return _failed(spec, str(error) or "The tool failed without a word.", error.retryable)
+            return _failed(spec, str(error), retryable=error.retryable)
         except TimeoutError:
-            return _failed(spec, f"{spec.name} did not answer in time. It may still have had its effect.", False)
-        except Exception as fault:  # noqa: BLE001  whatever a tool raises, the run goes on and people learn of it
-            reference = f"tool-{secrets.token_hex(6)}"
-            self._tracer.note("tool.failed", tool=spec.name, reference=reference, error=repr(fault))
-            return _failed(
-                spec,
-                f"{spec.name} failed on our side (reference {reference}). Try another way or conclude.",
-                False,
+            return _failed(spec, f"{spec.name} did not answer in time. It may still have had its effect.")
+        except asyncio.CancelledError as fault:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Nobody cancelled us: something inside the tool was cancelled, and that is the tool's failure.
+            return self._crashed(spec, fault)
+        except (Exception, SystemExit) as fault:  # noqa: BLE001  whatever a tool raises, the run goes on
+            return self._crashed(spec, fault)
+
+    def _crashed(self, spec: ToolSpec, fault: BaseException) -> ToolResult:
+        """What happened is for operators; the model gets a reference that leads them to it."""
+        reference = f"tool-{secrets.token_hex(6)}"
+        self._tracer.note("tool.failed", tool=spec.name, reference=reference, error=repr(fault))
+        return _failed(spec, f"{spec.name} failed on our side (reference {reference}). Try another way or conclude.")
+
+
+def _unfit(tools: Mapping[str, Tool], policy: Policy) -> list[str]:
+    """Everything that the policy says of tools which cannot be."""
+    faults: list[str] = []
+    there = f"there are: {', '.join(sorted(tools))}"
+    for name, said in policy.tools.policy.items():
+        if name not in tools:
+            faults.append(f"[tools.policy.{name}] names no tool; {there}")
+        elif said.authority is not None and Authority.parse(said.authority) < (own := tools[name].spec.authority):
+            faults.append(
+                f"[tools.policy.{name}] authority = {said.authority!r} is below what the tool declares ({own.word}); "
+                "a policy may raise it, never lower it"
             )
-        return ToolResult(True, _content(value, spec.max_output_bytes), spec.output, spec.readers)
-
-
-def _failed(spec: ToolSpec, text: str, retryable: bool) -> ToolResult:
-    return ToolResult(False, _capped(clean(text), spec.max_output_bytes), spec.output, spec.readers, retryable)
+    for channel, table in policy.channels.items():
+        if missing := sorted(set(table.tools) - {"*"} - set(tools)):
+            faults.append(f"[channels.{channel}] tools names no tool: {', '.join(map(repr, missing))}; {there}")
+    return faults
 
 
 def _under_policy(one: Tool, said: ToolPolicy | None) -> Tool:
     if said is None:
         return one
-    changes: dict[str, Any] = {"always_ask": said.approve == "always"}
+    changes: dict[str, Any] = {"always_ask": one.spec.always_ask or said.approve == "always"}
     if said.authority is not None:
         wanted = Authority.parse(said.authority)
-        if wanted < one.spec.authority:
-            raise Misconfigured(
-                f"[tools.policy.{one.name}] authority = {said.authority!r} is below what the tool declares "
-                f"({one.spec.authority.word}); a policy may raise it, never lower it"
-            )
         changes["authority"] = wanted
         changes["parallel_safe"] = one.spec.parallel_safe and wanted <= Authority.EGRESS
     return one.restricted(**changes)
 
 
-def _content(value: Any, limit: int) -> Any:
+def _failed(spec: ToolSpec, text: str, *, retryable: bool = False) -> ToolResult:
+    said = _plain(text) if text.strip() else "The tool failed without a word."
+    return ToolResult(False, _capped(said, spec.max_output_bytes), spec.output, spec.readers, retryable)
+
+
+def _result(spec: ToolSpec, value: Any) -> ToolResult:
     if isinstance(value, SealedText):
-        value = {"source": value.source, **value.fields, "text": value.text}
-    found = clean(value)
-    if found in (None, "", [], {}):
-        return "(nothing: the tool ran and returned nothing)"
+        # Whatever the tool is declared as: its author says that a stranger wrote this.
+        return ToolResult(True, _unsealed(value, spec.max_output_bytes), Trust.UNTRUSTED, spec.readers)
+    return ToolResult(True, _content(value, spec.max_output_bytes), spec.output, spec.readers)
+
+
+def _unsealed(value: SealedText, limit: int) -> Any:
+    """The text is cut before the fields are: those are ours, and a plan may rest on them."""
+    fields, text = _plain({"source": value.source, **value.fields}), _plain(value.text)
+    if not text.strip():
+        return _content({**fields, "text": NOTHING}, limit)
+    frame = _size({**fields, "text": ""}) + len("\\n\\n")
+    # In JSON a text of many lines is longer than it is; `_content` still holds the limit where this is off.
+    room = max(0, limit - frame) * len(text.encode()) // _size(text)
+    return _content({**fields, "text": _capped(text, room)}, limit)
+
+
+def _size(value: Any) -> int:
+    return len(json.dumps(value, ensure_ascii=False).encode())
+
+
+def _content(value: Any, limit: int) -> Any:
+    found = _plain(value)
+    if found in (None, [], {}) or (isinstance(found, str) and not found.strip()):
+        return NOTHING
     if isinstance(found, str):
-        return _capped(found.replace("\x00", ""), limit)
-    text = json.dumps(found, ensure_ascii=False)
-    return found if len(text.encode()) <= limit else _capped(text, limit)
+        return _capped(found, limit)
+    return found if _size(found) <= limit else _capped(json.dumps(found, ensure_ascii=False), limit)
+
+
+def _plain(value: Any) -> Any:
+    """`clean`, and without NUL: stores and readers end a text there."""
+    return _without_nul(clean(value))
+
+
+def _without_nul(value: Any) -> Any:
+    match value:
+        case str():
+            return value.replace("\x00", "\ufffd")
+        case dict():
+            return {_without_nul(key): _without_nul(item) for key, item in value.items()}
+        case list():
+            return [_without_nul(item) for item in value]
+        case _:
+            return value
 
 
 def _capped(text: str, limit: int) -> str:
-    """Head and tail within `limit` bytes, and how much is missing between them."""
+    """Head and tail within `limit` bytes, and how much is missing between them.
+
+    The mark is never cut: a limit below its own hundred bytes leaves the mark alone.
+    """
     raw = text.encode()
     if len(raw) <= limit:
         return text
-    head, tail = raw[: limit * 2 // 3], raw[-(limit // 4) :]
-    cut = len(raw) - len(head) - len(tail)
-    mark = f"\n[… {cut} of {len(raw)} bytes left out here; ask for a narrower part to see them …]\n"
-    return head.decode("utf-8", "ignore") + mark + tail.decode("utf-8", "ignore")
+    room = max(0, limit - len(_mark(len(raw), len(raw)).encode()))
+    head = raw[: room * 2 // 3].decode("utf-8", "ignore")
+    tail = raw[len(raw) - (room - room * 2 // 3) :].decode("utf-8", "ignore")
+    return head + _mark(len(raw) - len(head.encode()) - len(tail.encode()), len(raw)) + tail
+
+
+def _mark(cut: int, whole: int) -> str:
+    return f"\n[… {cut} of {whole} bytes left out here; ask for a narrower part to see them …]\n"

@@ -116,6 +116,23 @@ async def test_two_people_must_say_yes_where_the_policy_says_two() -> None:
     assert world.answers[0]["text"] == "Done."
 
 
+async def test_approvers_are_reminded_once_before_it_lapses_and_not_after_a_decision() -> None:
+    """In the thread, by name, with the time that is left."""
+    open_one, decided = World([TICKET, PAY, DONE]), World([TICKET, PAY, DONE])
+    for world in (open_one, decided):
+        await world.says("pay")
+        await world.settle()
+    await decided.clicks_on("approve")
+    for world in (open_one, decided):
+        for _ in range(3):
+            world.clock.advance(4_000)
+            await world.settle()
+
+    [notice] = open_one.surface.of_kind("notice")
+    assert "<@U0CAROL>, <@U0DAVE>" in notice["text"] and "issue_credit" in notice["text"]
+    assert decided.surface.of_kind("notice") == []
+
+
 async def test_a_button_that_was_tampered_with_decides_nothing() -> None:
     """The value is only an opaque id; the attempt is in the log. `POLICY` names Carol, and it does not help."""
     world = World([TICKET, PAY, DONE], policy=POLICY)
