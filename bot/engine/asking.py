@@ -162,7 +162,10 @@ async def _request(
 ) -> e.ApprovalRequested:
     tool = desk.toolbox.get(call.tool)
     assert tool is not None
-    precondition = await _precondition(desk, session, tool, call)
+    try:
+        precondition = await _precondition(desk, session, tool, call)
+    except ModelMistake:
+        precondition = None  # it held a moment ago; at execution it is looked up again and will not match
     approvers = await _approvers(desk, session, tool) or frozenset()
     proposed = ToolCall(call.call_id, tool.spec, call.arguments, precondition, approvers)
     bound = binding(proposed, session, desk.policy)

@@ -18,6 +18,9 @@ from bot.engine.ports import Piece
 from bot.engine.storage import OutboxRow, TimerSet
 from bot.engine.writer import Writer
 
+PASSING = frozenset({"progress", "status"})
+"""What may be left unsaid when Slack does not take it: a card or an answer behind it must not wait for it."""
+
 
 class Courier:
     """Delivers for one leased thread, beside the loop."""
@@ -72,7 +75,10 @@ class Courier:
                     continue
             await desk.store.outbox.done(self._writer.held, row.id, said)
             return True
-        return False
+        if row.effect.kind not in PASSING:
+            return False
+        await desk.store.outbox.done(self._writer.held, row.id, [])
+        return True
 
     async def _plainly(self, row: OutboxRow, fault: Exception) -> list[tuple[str, str]]:
         """A rendering that broke is our fault, and must neither block the thread nor leave people in silence."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bot.core.authority import Authority
+from bot.core.errors import OutsideFailed
 from bot.engine.advance import advance
 from bot.engine.worker import Worker
 from bot.engine.writer import Writer
@@ -136,6 +137,23 @@ async def test_an_answer_waits_for_slack_to_come_back() -> None:
 
     assert [one["text"] for one in world.answers] == ["Done."]
     assert len(world.of("RunFinished")) == 1
+
+
+async def test_progress_that_slack_does_not_take_holds_up_no_answer() -> None:
+    """What only passes may be left unsaid."""
+    world = World([DONE])
+    real = world.surface.post
+
+    async def refuses_progress(thread: Any, piece: Any) -> str:
+        if piece.body.get("kind") in ("progress", "status"):
+            raise OutsideFailed("fatal_error", retryable=True)
+        return await real(thread, piece)
+
+    world.surface.post = refuses_progress  # type: ignore[method-assign]  # Slack takes answers only
+    await world.says("why?")
+    await _with_waits(world)
+
+    assert [one["text"] for one in world.answers] == ["Done."]
 
 
 async def test_a_rendering_that_breaks_neither_blocks_the_thread_nor_leaves_people_in_silence() -> None:
