@@ -8,7 +8,7 @@ export HTTPS_PROXY :=
 export http_proxy :=
 export https_proxy :=
 
-.PHONY: install try test check fast bench lock format
+.PHONY: install browser try test check fast bench lock format
 
 install: .venv/installed
 
@@ -22,10 +22,15 @@ install: .venv/installed
 try: install
 	@$(BIN)/plimsoll try $(if $(REAL),--real,)
 
-test: install
+test: install browser
 	@$(BIN)/coverage erase
 	@$(BIN)/coverage run -m pytest tests $(CI_QUIET)
 	@$(BIN)/coverage report
+
+# The tests of pages drive Debian's Chromium; elsewhere set CHROMIUM to a browser of that kind.
+browser:
+	@test -n "$$CHROMIUM" || command -v chromium > /dev/null || \
+		(apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium > /dev/null)
 
 # Format, lint, types, import contracts and the fast tests: under a minute.
 check: install

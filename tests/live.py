@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -107,11 +107,18 @@ class Live:
 
 @contextlib.asynccontextmanager
 async def live(
-    home: Path, *, brain: Brain | None = None, policy: str = POLICY, rates: bool = False
+    home: Path,
+    *,
+    brain: Brain | None = None,
+    policy: str = POLICY,
+    rates: bool = False,
+    prepare: Callable[[LocalSlack], None] = lambda slack: None,
 ) -> AsyncIterator[Live]:
-    """Everything but the bot is up; start it with `start`."""
+    """Everything but the bot is up; start it with `start`. `prepare` sees the workspace before it listens."""
     (home / "plimsoll.toml").write_text(policy)
-    async with LocalSlack(rates=rates) as slack, ScriptedMessages(brain or StoryBrain()) as model:
+    workspace = LocalSlack(rates=rates)
+    prepare(workspace)
+    async with workspace as slack, ScriptedMessages(brain or StoryBrain()) as model:
         env = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "PYTHONPATH")}
         env |= {
             "PYTHONPATH": str(Path(__file__).parent.parent),
