@@ -14,7 +14,7 @@ from bot.core.labels import Readers, Trust
 from bot.core.state import CallState, Session
 from bot.core.tool import Tool, ToolContext, ToolResult
 from bot.engine.desk import Desk
-from bot.engine.writer import Writer
+from bot.engine.writer import Writer, unless_stopped
 
 
 @dataclass(frozen=True)
@@ -82,17 +82,11 @@ async def _attempt(desk: Desk, writer: Writer, tool: Tool, call: CallState, key:
         deadline=limits.deadline(session, desk.clock.now()),
         resources=desk.toolbox.resources,
     )
-    work = asyncio.ensure_future(desk.toolbox.run(tool, call.arguments, context))
+    work = desk.toolbox.run(tool, call.arguments, context)
     if tool.spec.authority > Authority.EGRESS:
         # An effect on the wire is awaited even when somebody says stop: its result must be known.
         return await work
-    stopped = asyncio.ensure_future(writer.stop.wait())
-    try:
-        await asyncio.wait({work, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        return work.result() if work.done() else _STOPPED
-    finally:
-        stopped.cancel()
-        work.cancel()
+    return await unless_stopped(writer, work) or _STOPPED
 
 
 def _dump(result: ToolResult) -> dict[str, Any]:

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +21,7 @@ from bot.core.transcript import faults, messages
 from bot.core.view import progress
 from bot.engine.desk import Desk
 from bot.engine.ports import ModelFailure, ModelReply, ModelRequest
-from bot.engine.writer import Writer
+from bot.engine.writer import Writer, unless_stopped
 
 
 async def reason(desk: Desk, writer: Writer) -> Finish | None:
@@ -61,14 +60,7 @@ async def reason(desk: Desk, writer: Writer) -> Finish | None:
 async def _ask(desk: Desk, writer: Writer, request: ModelRequest) -> ModelReply | None:
     """The reply, or `None` when somebody said stop first: what it would have said no longer matters."""
     until = limits.deadline(writer.session, desk.clock.now())
-    asking = asyncio.ensure_future(desk.model.ask(request, until))
-    stopped = asyncio.ensure_future(writer.stop.wait())
-    try:
-        await asyncio.wait({asking, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        return asking.result() if asking.done() else None
-    finally:
-        asking.cancel()
-        stopped.cancel()
+    return await unless_stopped(writer, desk.model.ask(request, until))
 
 
 def _request(desk: Desk, session: Session) -> ModelRequest:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any, TypeVar
 
 from bot.core import events as e
 from bot.core.chain import Entry, genesis, seal_entry
@@ -16,6 +17,8 @@ from bot.core.session import evolve, replay
 from bot.core.state import Session
 from bot.engine.ports import Clock
 from bot.engine.storage import Commit, EventLog, Held, TimerSet
+
+Answer = TypeVar("Answer")
 
 
 @dataclass
@@ -71,6 +74,18 @@ class Writer:
         self.session, self.seq, self.head = session, seq, head
         if effects:
             self.spoken.set()
+
+
+async def unless_stopped(writer: Writer, work: Coroutine[Any, Any, Answer]) -> Answer | None:
+    """What the work gives, or `None` when somebody says stop first; then it is cancelled."""
+    working = asyncio.ensure_future(work)
+    stopped = asyncio.ensure_future(writer.stop.wait())
+    try:
+        await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        stopped.cancel()
+        working.cancel()
 
 
 def _run_id(before: Session, after: Session) -> str:
