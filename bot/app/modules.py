@@ -13,14 +13,27 @@ from bot.core.tool import Tool
 
 
 def load_tools(modules: Iterable[str], folder: Path, resources: Mapping[str, Any]) -> list[Tool]:
-    """Import each; the configuration file's folder is on the import path. Raises `Misconfigured`."""
+    """Import each; the configuration file's folder is on the import path.
+
+    Raises `Misconfigured` with every module that cannot be used. The folder comes last on the path: a file there
+    that happens to be called like a library must not take its place.
+    """
     place = str(folder.resolve())
     if place not in sys.path:
-        sys.path.insert(0, place)
-    return [one for name in modules for one in _tools_of(name, resources)]
+        sys.path.append(place)
+    found: list[Tool] = []
+    faults: list[str] = []
+    for name in dict.fromkeys(modules):
+        try:
+            found += _tools_of(name, place, resources)
+        except Misconfigured as fault:
+            faults.append(str(fault))
+    if faults:
+        raise Misconfigured("\n".join(faults))
+    return found
 
 
-def _tools_of(name: str, resources: Mapping[str, Any]) -> list[Tool]:
+def _tools_of(name: str, place: str, resources: Mapping[str, Any]) -> list[Tool]:
     try:
         module = importlib.import_module(name)
         build = getattr(module, "build", None)
@@ -31,10 +44,11 @@ def _tools_of(name: str, resources: Mapping[str, Any]) -> list[Tool]:
         )
     except OurFault as fault:
         raise Misconfigured(f"[tools] modules: {name!r}: {fault}") from fault
-    except Exception as error:  # whatever a module does at import is the operator's to see, in one line
+    except (Exception, SystemExit) as error:  # whatever a module does at import is the operator's, in one line
+        why = " ".join(f"{type(error).__name__}: {error}".split())
         raise Misconfigured(
-            f"[tools] modules: {name!r} cannot be imported ({type(error).__name__}: {error}); it is looked for in the "
-            "folder of the configuration file and among the installed packages"
+            f"[tools] modules: {name!r} cannot be imported ({why}); it is looked for among the installed packages and "
+            f"in the folder of the configuration file, {place}"
         ) from error
     if not found or not all(isinstance(one, Tool) for one in found):
         raise Misconfigured(

@@ -16,11 +16,13 @@ SLACK_API = "https://slack.com/api/"
 HTTP, ADMIN = "127.0.0.1:8088", "127.0.0.1:8089"
 
 
-@dataclass(frozen=True)
 class Secret:
-    """A value that no message or dump ever shows."""
+    """A value that no message or dump ever shows: no dataclass, or `asdict` of what holds it would."""
 
-    _value: str = field(repr=False)
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
 
     def reveal(self) -> str:
         """The value, for the one call that needs it."""
@@ -29,7 +31,7 @@ class Secret:
     def __bool__(self) -> bool:
         return bool(self._value)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return "(secret)"
 
 
@@ -42,8 +44,9 @@ class Settings:
     signing_secret: Secret
     api_key: Secret
     slack_api_url: str
-    anthropic_base_url: str | None
-    redis_url: str
+    anthropic_base_url: str | None = field(repr=False)
+    redis_url: str = field(repr=False)
+    """Not shown: it may hold a password, and so may an address of the model."""
     home: Path
     config: Path
     config_is_explicit: bool
@@ -54,12 +57,12 @@ class Settings:
     @classmethod
     def read(cls, env: Mapping[str, str]) -> Settings:
         """Raises `Misconfigured` for a value that cannot be."""
-        url = env.get("SLACK_API_URL") or SLACK_API
+        url = (env.get("SLACK_API_URL") or SLACK_API).strip()
         return cls(
-            bot_token=Secret(env.get("SLACK_BOT_TOKEN", "")),
-            app_token=Secret(env.get("SLACK_APP_TOKEN", "")),
-            signing_secret=Secret(env.get("SLACK_SIGNING_SECRET", "")),
-            api_key=Secret(env.get("ANTHROPIC_API_KEY", "")),
+            bot_token=_secret("SLACK_BOT_TOKEN", env),
+            app_token=_secret("SLACK_APP_TOKEN", env),
+            signing_secret=_secret("SLACK_SIGNING_SECRET", env),
+            api_key=_secret("ANTHROPIC_API_KEY", env),
             slack_api_url=url if url.endswith("/") else url + "/",
             anthropic_base_url=env.get("ANTHROPIC_BASE_URL") or None,
             redis_url=env.get("REDIS_URL", ""),
@@ -77,23 +80,32 @@ class Settings:
         if missing := [name for name, value in needed.items() if not value]:
             how = "plimsoll serve --http" if http else "plimsoll serve"
             raise Misconfigured(f"{how} needs {', '.join(missing)} in the environment")
-        _check_api_host(self.slack_api_url, policy)
+        check_api_host(self.slack_api_url, policy)
 
 
-def _check_api_host(url: str, policy: Policy) -> None:
-    """A wrong host would be sent the bot's token."""
+def _secret(name: str, env: Mapping[str, str]) -> Secret:
+    """Line ends of a file that was read into the variable are taken off; a header could not carry the rest."""
+    value = env.get(name, "").strip()
+    if not all("!" <= character <= "~" for character in value):
+        raise Misconfigured(f"{name} holds a blank or a character that no token has; copy it again")
+    return Secret(value)
+
+
+def check_api_host(url: str, policy: Policy) -> None:
+    """A wrong host would be sent the bot's token. Raises `Misconfigured`; what stands before an @ is never shown."""
+    allowed = ("slack.com", *(host.lower() for host in policy.slack.api_hosts))
     try:
         parts = urlsplit(url)
-        host = parts.hostname or ""
+        host, _ = parts.hostname or "", parts.port
     except ValueError:
         host, parts = "", urlsplit("")
-    if is_loopback(host) and parts.scheme in ("http", "https"):
-        return
-    allowed = ("slack.com", *policy.slack.api_hosts)
-    if host not in allowed or parts.scheme != "https":
+    # Readers of addresses disagree about these, so that a check of the host would mean nothing.
+    plain = not set("@\\?#%") & set(url) and url.isascii() and url.isprintable() and " " not in url
+    schemes = ("http", "https") if is_loopback(host) else ("https",) if host in allowed else ()
+    if not plain or parts.scheme not in schemes:
         raise Misconfigured(
-            f"SLACK_API_URL = {url!r}: https and one of {', '.join(allowed)}, or a loopback address; "
-            "further hosts are named in [slack] api_hosts"
+            f"SLACK_API_URL = {url.rpartition('@')[2]!r}: https and one of {', '.join(allowed)}, or a loopback "
+            "address, with nothing but a path behind it; further hosts are named in [slack] api_hosts"
         )
 
 
@@ -110,7 +122,7 @@ def is_loopback(host: str) -> bool:
 def _address(name: str, given: str | None, default: str) -> tuple[str, int, bool]:
     text = given or default
     host, _, port = text.rpartition(":")
-    if not host or not port.isdigit() or int(port) > 65535:
+    if not host or not (port.isascii() and port.isdecimal()) or len(port) > 5 or int(port) > 65535:
         raise Misconfigured(f"{name} = {text!r}: write HOST:PORT, for example {default}; port 0 takes any free one")
     return host.strip("[]"), int(port), bool(given)
 
@@ -124,10 +136,11 @@ def listening_socket(name: str, address: tuple[str, int, bool]) -> socket.socket
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((host, attempt))
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # a host that no name server would take is a UnicodeError
             listener.close()
             if explicit:
-                raise Misconfigured(f"{name} = {host}:{port}: {error.strerror or error}; choose another port") from None
+                why = getattr(error, "strerror", None) or "no such host"
+                raise Misconfigured(f"{name} = {host}:{port}: {why}; choose another address or port 0") from None
             continue
         listener.listen(128)
         return listener
