@@ -56,7 +56,10 @@ async def write_export(archive: Archive, text: str, form: str, out: Path | None)
     content = export(thread, entries, form)
     if out is None:
         return content.rstrip("\n"), 0
-    await asyncio.to_thread(out.write_text, content, encoding="utf-8")
+    try:
+        await asyncio.to_thread(out.write_text, content, encoding="utf-8")
+    except OSError as error:
+        raise Misconfigured(f"--out {out}: it cannot be written ({error.strerror})") from None
     return f"{len(entries)} entries written to {out}; head {entries[-1].hash}", 0
 
 
@@ -73,8 +76,9 @@ async def verify_thread(archive: Archive, text: str, head: str | None) -> Found:
 def verify_file(path: Path, head: str | None) -> Found:
     """An exported file, offline: nothing but the file is read."""
     try:
-        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except ValueError as error:
+        # Not splitlines: it also ends lines at characters that a text in an entry may hold.
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+    except (ValueError, RecursionError) as error:
         return f"BROKEN: {path} holds a line that is not JSON ({error})", 1
     except OSError as error:
         raise Misconfigured(f"{path} cannot be read: {error.strerror}") from None

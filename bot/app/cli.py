@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
+import traceback
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from bot.app.policy_file import explain, load_policy
-from bot.app.settings import Settings
-from bot.core.errors import Misconfigured, OurFault, OutsideFailed
+from bot.app.settings import Settings, check_api_host
+from bot.core.errors import Misconfigured, OutsideFailed
 from bot.core.policy import Policy
+from bot.core.words import ThreadId
 
 if TYPE_CHECKING:
     from bot.engine.storage import Archive
@@ -43,13 +46,30 @@ def main() -> None:
         _fail(str(error), USAGE)
     except OutsideFailed as error:
         _fail(str(error), DEPENDENCY)
-    except OurFault as error:
-        _fail(f"This is a fault of ours: {error}", FINDING)
+    except OSError as error:
+        if error.filename is None:
+            _our_fault(error)
+        _fail(f"{error.filename} cannot be used: {error.strerror}", USAGE)
+    except Exception as error:  # noqa: BLE001  the last resort: a stack trace is nothing for a user
+        _our_fault(error)
 
 
-def _fail(line: str, code: int) -> None:
+def _fail(line: str, code: int) -> NoReturn:
     print(f"plimsoll: {line}", file=sys.stderr)
     sys.exit(code)
+
+
+def _our_fault(error: Exception) -> NoReturn:
+    """One line for the user; the stack goes to a file for whoever mends it."""
+    log = Path(os.environ.get("PLIMSOLL_HOME") or ".plimsoll") / "faults.log"
+    kept = ""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(descriptor, "a", encoding="utf-8", errors="replace") as file:
+            file.write("".join(traceback.format_exception(error)))
+        kept = f"; the details are in {log}"
+    said = " ".join(str(error).split())
+    _fail(f"This is a fault of ours ({type(error).__name__}: {said}){kept}", FINDING)
 
 
 def _read(config_file: Path | None) -> tuple[Settings, Policy]:
@@ -100,6 +120,7 @@ def config_check(config_file: ConfigOption = None) -> None:
     from bot.telemetry.notes import Notes  # noqa: PLC0415  as above
 
     settings, policy = _read(config_file)
+    check_api_host(settings.slack_api_url, policy)
     found = make_toolbox(settings, policy, Notes())
     print(f"{settings.config}: good; {len(found.specs(''))} tools, policy version {policy.version[:16]}")
 
@@ -123,7 +144,10 @@ def tools_list(config_file: ConfigOption = None) -> None:
         print(f"{spec.name:<24} {spec.authority.word:<12} output {spec.output.word}{asks}")
 
 
-def _audit(work: Callable[[Archive], Awaitable[tuple[str, int]]]) -> None:
+def _audit(work: Callable[[Archive], Awaitable[tuple[str, int]]], thread: str | None = None) -> None:
+    """Ask the archive; a name that is no thread's is refused before any store is opened or started."""
+    if thread is not None:
+        ThreadId.parse(thread)
     from bot.app.wiring import open_storage  # noqa: PLC0415  brings Redis
 
     async def run() -> tuple[str, int]:
@@ -151,7 +175,7 @@ def audit_show(thread: str) -> None:
     """Tell a thread's log in sentences. THREAD is TEAM/CHANNEL/TS or a permalink."""
     from bot.app.audit import show  # noqa: PLC0415  brings the console
 
-    _audit(lambda archive: show(archive, thread))
+    _audit(lambda archive: show(archive, thread), thread)
 
 
 @audit.command("export")
@@ -165,7 +189,7 @@ def audit_export(
 
     if form not in ("jsonl", "html", "md"):
         raise Misconfigured(f"--format {form!r}: jsonl, html or md")
-    _audit(lambda archive: write_export(archive, thread, form, out))
+    _audit(lambda archive: write_export(archive, thread, form, out), thread)
 
 
 @audit.command("verify")
@@ -176,11 +200,22 @@ def audit_verify(
     """Prove that a log is whole, or name the first entry that is not."""
     from bot.app.audit import verify_file, verify_thread  # noqa: PLC0415  brings the console
 
-    if Path(target).is_file():
+    if _is_file(target):
         text, code = verify_file(Path(target), head)
         print(text)
         sys.exit(code)
+    try:
+        ThreadId.parse(target)
+    except Misconfigured as error:
+        raise Misconfigured(f"There is no file {target!r}, and {error}") from None
     _audit(lambda archive: verify_thread(archive, target, head))
+
+
+def _is_file(target: str) -> bool:
+    try:
+        return Path(target).is_file()
+    except (OSError, ValueError):  # too long, or with a NUL: no name of a file
+        return False
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from html import escape
 
@@ -19,7 +20,13 @@ def export(thread: ThreadId, entries: Sequence[Entry], form: str) -> str:
 
 
 def _jsonl(_thread: ThreadId, entries: Sequence[Entry]) -> str:
-    return "".join(json.dumps(entry.dump(), ensure_ascii=False, separators=(",", ":")) + "\n" for entry in entries)
+    return "".join(_line(entry) + "\n" for entry in entries)
+
+
+def _line(entry: Entry) -> str:
+    """One line for every reader: some also end lines at U+0085 or U+2028, and a terminal obeys what it cannot show."""
+    text = json.dumps(entry.dump(), ensure_ascii=False, separators=(",", ":"))
+    return text if text.isprintable() else "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
 
 
 def _head(entries: Sequence[Entry]) -> str:
@@ -27,8 +34,10 @@ def _head(entries: Sequence[Entry]) -> str:
 
 
 def _markdown(thread: ThreadId, entries: Sequence[Entry]) -> str:
-    body = "\n".join(narrate(entries)).replace("```", "`\u200b``")
-    return f"# {thread}\n\n{len(entries)} entries, head `{_head(entries)}`\n\n```\n{body}\n```\n"
+    body = "\n".join(narrate(entries))
+    # A fence is closed by one as long as itself, so no text of the log can close this one.
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", body)), default=0))
+    return f"# {thread}\n\n{len(entries)} entries, head `{_head(entries)}`\n\n{fence}\n{body}\n{fence}\n"
 
 
 def _html(thread: ThreadId, entries: Sequence[Entry]) -> str:

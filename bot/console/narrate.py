@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -23,15 +24,18 @@ def narrate(entries: Iterable[Entry]) -> list[str]:
         first, *rest = sentence(entry).split("\n")
         lines.append(f"{entry.seq:>4}  {entry.at[:23]}Z  {entry.type:<18} {first}")
         lines += [f"{'':>6}{'':>24}  {'':<18} {line}" for line in rest]
-    return lines
+    return [visible(line).replace("\n", "⟨U+000A⟩") for line in lines]
 
 
 def sentence(entry: Entry) -> str:
     """One entry in words."""
     if entry.payload is None:
         return f"(erased; digest {entry.payload_digest[:16]}…)"
-    tell = _TELL.get(entry.type)
-    return visible(tell(entry.payload) if tell else json.dumps(dict(entry.payload), ensure_ascii=False)[:LONGEST])
+    if tell := _TELL.get(entry.type):
+        with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError, IndexError):
+            return visible(tell(entry.payload))
+        # Somebody changed it, or another version wrote it: an auditor must see it all the same.
+    return visible(_short(dict(entry.payload)))
 
 
 def visible(text: str) -> str:
