@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from html import escape
 
@@ -34,10 +33,9 @@ def _head(entries: Sequence[Entry]) -> str:
 
 
 def _markdown(thread: ThreadId, entries: Sequence[Entry]) -> str:
+    # Only a line that starts with at most three blanks can close the fence, and in `narrate` none of a text does.
     body = "\n".join(narrate(entries))
-    # A fence is closed by one as long as itself, so no text of the log can close this one.
-    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", body)), default=0))
-    return f"# {thread}\n\n{len(entries)} entries, head `{_head(entries)}`\n\n{fence}\n{body}\n{fence}\n"
+    return f"# {thread}\n\n{len(entries)} entries, head `{_head(entries)}`\n\n```\n{body}\n```\n"
 
 
 def _html(thread: ThreadId, entries: Sequence[Entry]) -> str:

@@ -34,6 +34,7 @@ def test_every_line_can_be_printed_whatever_was_written() -> None:
 
     assert [line for line in lines if not line.isprintable()] == []
     assert [line for line in lines if line.startswith(("#", "`", "~", "<"))] == []
+    assert all(sentence(entry).replace("\n", "").isprintable() for entry in log(HOSTILE))
 
 
 @pytest.mark.parametrize("name", ["at", "type", "run"])
