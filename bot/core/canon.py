@@ -24,7 +24,7 @@ _EMOJI = "[\u00a9\u00ae\u203c-\u3299\ufe0f\U0001f000-\U0001faff]"
 _JOINED_EMOJI = re.compile(f"(?<={_EMOJI})\u200d(?={_EMOJI})")
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e007f]"
+    "\U000e0000-\U000e01ef]"
 )
 
 

@@ -8,24 +8,34 @@
 from __future__ import annotations
 
 import json
+import re
+import unicodedata
 from typing import Any
 
 from bot.core.canon import hidden_characters
 from bot.core.effects import Card, CardCall
 from bot.slack.blocks import SECTION, Block, button, context, header, mrkdwn, pieces_of, plain_section
-from bot.slack.text import escape
+from bot.slack.text import escape, own_words, person
 
+_BLANK = frozenset("\u3164\u2800\u115f\u1160\uffa0\u034f\u00ad\u200d\ufe0f")
+_NOTHING = frozenset({"Cc", "Cf", "Cn", "Co", "Zl", "Zp", "Zs"})
+_SPACES = re.compile(" {9,}")
 REASON_CHARACTERS = 800
 """Of the model's own words; the rest is in the log."""
 
 
-def card_blocks(card: Card) -> list[Block]:
-    """The whole card; `packed` spreads it over messages where it must."""
+def card_groups(card: Card) -> list[list[Block]]:
+    """The whole card in parts that belong together; `packed` spreads them over messages where it must."""
     several = len(card.calls) > 1
-    blocks = [header(_title(card))]
-    blocks.append(mrkdwn(f"Asked by {person(card.asker)}. Held because {escape(_shown(card.why))}."))
+    why = own_words(_shown(card.why))
+    groups = [[header(_title(card)), mrkdwn(f"Asked by {person(card.asker)}. Held because {why}.")]]
     for number, call in enumerate(card.calls, 1):
-        blocks += _call_blocks(call, f"{number} of {len(card.calls)}: " if several else "")
+        groups += _call_groups(call, f"{number} of {len(card.calls)}: " if several else "")
+    return [*groups, _circumstances(card)]
+
+
+def _circumstances(card: Card) -> list[Block]:
+    blocks: list[Block] = []
     for quote in card.read:
         blocks += [
             plain_section(part) for part in pieces_of(f"Untrusted content that was read — {_shown(quote)}", SECTION)
@@ -49,22 +59,23 @@ def _title(card: Card) -> str:
     return f"Approve {still[0].tool.replace('_', ' ')}?" if len(still) == 1 else f"Approve {len(still)} calls?"
 
 
-def _call_blocks(call: CardCall, number: str) -> list[Block]:
+def _call_groups(call: CardCall, number: str) -> list[list[Block]]:
+    """What would be done, and then — never apart from the call's name and digest — the buttons."""
     blocks = [plain_section(f"{number}{call.tool} (class {call.authority})")]
     ordered = [name for name in call.critical if name in call.arguments]
     ordered += [name for name in call.arguments if name not in ordered]
     lines = [_argument(name, call) for name in ordered] or ["(no arguments)"]
     for line in lines:
         blocks += [plain_section(part) for part in pieces_of(line, SECTION)]
-    blocks.append(context(f"Digest {call.digest}"))
+    last = [context(f"{number}{call.tool}, digest {call.digest}")]
     if call.status == "open":
-        blocks.append(_buttons(call))
+        last.append(_buttons(call))
         if call.distinct > 1:
             said = f" {', '.join(map(person, call.voted_by))} said yes." if call.voted_by else ""
-            blocks.append(mrkdwn(f"{call.distinct} different people must approve.{said}"))
+            last.append(mrkdwn(f"{call.distinct} different people must approve.{said}"))
     else:
-        blocks.append(mrkdwn(_outcome(call)))
-    return blocks
+        last.append(mrkdwn(_outcome(call)))
+    return [blocks, last]
 
 
 def _argument(name: str, call: CardCall) -> str:
@@ -75,9 +86,20 @@ def _argument(name: str, call: CardCall) -> str:
 def exact(value: Any) -> str:
     """A value as JSON with every invisible character spelt out: what is approved is what is seen."""
     text = json.dumps(value, ensure_ascii=False)
-    for character in {one for one in text if hidden_characters(one)}:
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
+    for character in {one for one in text if _unseen(one)}:
+        text = text.replace(character, json.dumps(character)[1:-1])
+    return _SPACES.sub(lambda run: "\\u0020" * len(run[0]) if len(run[0]) <= 40 else _counted(run[0]), text)
+
+
+def _counted(run: str) -> str:
+    return f"⟨{len(run)} spaces⟩"
+
+
+def _unseen(character: str) -> bool:
+    """Whether a person would see nothing where it stands: controls, fillers, odd blanks, emoji glue."""
+    if character == " ":
+        return False
+    return bool(hidden_characters(character)) or character in _BLANK or unicodedata.category(character) in _NOTHING
 
 
 def _shown(text: str) -> str:
@@ -87,7 +109,7 @@ def _shown(text: str) -> str:
 
 def _outcome(call: CardCall) -> str:
     by = f" by {', '.join(map(person, call.decided_by))}" if call.decided_by else ""
-    note = f": {escape(_shown(call.note[:REASON_CHARACTERS]))}" if call.note else ""
+    note = f": {own_words(_shown(call.note[:REASON_CHARACTERS]))}" if call.note else ""
     return f"*{_OUTCOMES.get(call.status, call.status)}*{by}{note}"
 
 
@@ -97,11 +119,6 @@ _OUTCOMES = {
     "expired": "Expired, nothing was run",
     "voided": "No longer holds, nothing was run",
 }
-
-
-def person(user: str) -> str:
-    """A mention that our own code makes; anything but a plain user id is shown as text."""
-    return f"<@{user}>" if user.isalnum() and user.isascii() else escape(user)
 
 
 def _buttons(call: CardCall) -> Block:

@@ -13,17 +13,25 @@ MESSAGE_BLOCKS = 45
 FALLBACK = 3_500
 """Characters of the plain text beside blocks; an update takes 4,000."""
 
+HARD = 3_000
+"""What Slack takes of one text; callers cut at `SECTION` where the rest must follow elsewhere."""
+
 Block = dict[str, Any]
+
+
+def cut(text: str, limit: int) -> str:
+    """At most that many characters, with a mark where something is missing."""
+    return text if len(text) <= limit else text[: limit - 2] + " …"
 
 
 def mrkdwn(text: str) -> Block:
     """A section of our own markup; plain URLs in it are not made into links."""
-    return {"type": "section", "text": {"type": "mrkdwn", "text": text, "verbatim": True}}
+    return {"type": "section", "expand": True, "text": {"type": "mrkdwn", "text": cut(text, HARD), "verbatim": True}}
 
 
 def plain_section(text: str) -> Block:
     """A section in which nothing is markup."""
-    return {"type": "section", "text": {"type": "plain_text", "text": text, "emoji": False}}
+    return {"type": "section", "expand": True, "text": {"type": "plain_text", "text": cut(text, HARD), "emoji": False}}
 
 
 def header(text: str) -> Block:
@@ -35,7 +43,7 @@ def context(*texts: str) -> Block:
     """Small print, plain."""
     return {
         "type": "context",
-        "elements": [{"type": "plain_text", "text": one, "emoji": False} for one in texts],
+        "elements": [{"type": "plain_text", "text": cut(one, HARD), "emoji": False} for one in texts],
     }
 
 
@@ -76,17 +84,21 @@ def size(block: Block) -> int:
     return own + sum(len(one["text"]) for one in block.get("elements", []) if isinstance(one.get("text"), str))
 
 
-def packed(blocks: list[Block]) -> list[list[Block]]:
-    """Blocks in messages that Slack takes, order kept."""
+def packed(groups: list[list[Block]]) -> list[list[Block]]:
+    """Blocks in messages that Slack takes, order kept; a group stays together wherever it fits one message."""
     messages: list[list[Block]] = [[]]
-    filled = 0
-    for block in blocks:
-        if messages[-1] and (filled + size(block) > MESSAGE or len(messages[-1]) >= MESSAGE_BLOCKS):
+    for group in groups:
+        if not _fits([*messages[-1], *group]) and messages[-1]:
             messages.append([])
-            filled = 0
-        messages[-1].append(block)
-        filled += size(block)
+        for block in group:
+            if not _fits([*messages[-1], block]) and messages[-1]:
+                messages.append([])
+            messages[-1].append(block)
     return [message for message in messages if message]
+
+
+def _fits(message: list[Block]) -> bool:
+    return len(message) <= MESSAGE_BLOCKS and sum(size(block) for block in message) <= MESSAGE
 
 
 def fallback(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
 
 from aiohttp import ClientError, ClientSession
 from slack_sdk.errors import SlackApiError, SlackClientError
@@ -34,6 +35,13 @@ class RateLimited(OutsideFailed):
         self.wait_s = wait_s
 
 
+def _seconds(value: object) -> float:
+    try:
+        return min(max(float(str(value)), 0.0), 3600.0)
+    except ValueError:
+        return 1.0
+
+
 class SaidNo(OutsideFailed):
     """Slack refused, with its own word for why."""
 
@@ -58,8 +66,9 @@ def _said_no(method: str, error: SlackApiError) -> OutsideFailed:
     answer = error.response
     status = getattr(answer, "status_code", 200)
     if status == 429:
-        return RateLimited(method, float(answer.headers.get("Retry-After", 1)))
-    code = str(answer.get("error") or "") if status < 500 and isinstance(answer.data, dict) else ""
+        return RateLimited(method, _seconds(answer.headers.get("Retry-After")))
+    data = getattr(answer, "data", None)
+    code = str(data.get("error") or "") if status < 500 and isinstance(data, dict) else ""
     if status >= 500 or not code:
         return OutsideFailed(f"Slack answered {method} with status {status}", retryable=True)
     mend = f"; {_MEND[code]}" if code in _MEND else ""
@@ -68,6 +77,8 @@ def _said_no(method: str, error: SlackApiError) -> OutsideFailed:
 
 def make_client(token: str, api_url: str, session: ClientSession) -> AsyncWebClient:
     """One shared session, and no retries of its own: its default retry posts twice when a reply is lost."""
-    return AsyncWebClient(
-        token=token, base_url=api_url, session=session, retry_handlers=[], timeout=TIMEOUT_S, proxy=None
-    )
+    client = AsyncWebClient(token=token, base_url=api_url, session=session, retry_handlers=[], timeout=TIMEOUT_S)
+    if (urlsplit(api_url).hostname or "") in ("127.0.0.1", "localhost", "::1"):
+        # The SDK reads the proxy variables itself, and would send loopback traffic there.
+        client.proxy = None
+    return client

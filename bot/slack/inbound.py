@@ -15,7 +15,7 @@ from typing import Any
 
 from bot.core.words import ThreadId
 from bot.engine.storage import InboxItem, InboxKind
-from bot.slack.text import attached, capped, plain, quoted_spans
+from bot.slack.text import RAW, attached, capped, plain, quoted_spans
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ _USER = re.compile(r"<@([UW][A-Z0-9]+)(?:\|[^>]*)?>")
 _ID = re.compile(r"^[A-Za-z0-9_-]{1,80}$")
 _TS = re.compile(r"^\d{1,12}\.\d{1,9}$")
 _STOP = re.compile(r"^\s*stop\s*[.!]*\s*$", re.IGNORECASE)
-_INPUT_SUBTYPES = frozenset({None, "file_share", "thread_broadcast", "me_message", "bot_message"})
+_INPUT_SUBTYPES = frozenset({"file_share", "thread_broadcast", "me_message", "bot_message"})
 
 
 def read(body: Mapping[str, Any], us: Us) -> Taken:
@@ -70,7 +70,7 @@ def read(body: Mapping[str, Any], us: Us) -> Taken:
         return _changed(body, event, us)
     if subtype == "message_deleted":
         return _deleted(body, event, us)
-    if subtype not in _INPUT_SUBTYPES:
+    if subtype is not None and (not isinstance(subtype, str) or subtype not in _INPUT_SUBTYPES):
         return Drop(f"{subtype} is no message of a person")
     return _message(body, event, us)
 
@@ -100,19 +100,29 @@ def _message(body: Mapping[str, Any], event: Mapping[str, Any], us: Us) -> Taken
     if event.get("edited") and event.get("type") == "app_mention":
         return Drop("an edited mention comes as a change as well")
     thread, ts = place
-    read_body = message_body(event, us) | {"external": _external(body, event, us)}
-    addressed, reply = read_body["mentions_us"] or read_body["direct"], bool(event.get("thread_ts"))
-    if _STOP.match(read_body["text"]) and reply:
-        return _enqueue(thread, "stop", {"user": read_body["author"]}, _claim(body, us, thread, ts, "message"), True)
+    addressed, reply = _addressed(event, us), bool(event.get("thread_ts"))
     if not addressed and not reply:
         return Drop("neither a mention, a direct message nor a reply")
+    read_body = message_body(event, us) | {"external": _external(event, us)}
     claim = _claim(body, us, thread, ts, "message")
+    if reply and not read_body["bot"] and _STOP.match(read_body["text"]):
+        stop = {"user": read_body["author"], "ts": ts, "external": read_body["external"]}
+        return _enqueue(thread, "stop", stop, claim, only_known=True)
     return _enqueue(thread, "message", read_body, claim, only_known=not addressed)
+
+
+def _addressed(event: Mapping[str, Any], us: Us) -> bool:
+    """From the text, so that both copies of a mention decide alike."""
+    return f"<@{us.user}" in str(event.get("text") or "")[:RAW] or _direct(event)
+
+
+def _direct(event: Mapping[str, Any]) -> bool:
+    return event.get("channel_type") == "im" or str(event.get("channel") or "").startswith("D")
 
 
 def message_body(event: Mapping[str, Any], us: Us) -> dict[str, Any]:
     """A message as the engine reads it; see `bot/engine/storage.py`."""
-    raw = str(event.get("text") or "")
+    raw = str(event.get("text") or "")[:RAW]
     mentioned = _USER.findall(raw)
     files = [plain(str(one.get("name") or "unnamed"))[:120] for one in _dicts(event.get("files"))]
     text = plain(_USER.sub(lambda found: "" if found[1] == us.user else f"@{found[1]}", raw))
@@ -123,7 +133,7 @@ def message_body(event: Mapping[str, Any], us: Us) -> dict[str, Any]:
         "author": str(event.get("user") or event.get("bot_id") or ""),
         "text": capped(whole),
         "mentions_us": us.user in mentioned,
-        "direct": event.get("channel_type") == "im" or str(event.get("channel") or "").startswith("D"),
+        "direct": _direct(event),
         "quoted": [*quoted_spans(text), *extra][:20],
         "files": files[:20],
         "bot": bool(event.get("bot_id") or event.get("subtype") == "bot_message"),
@@ -132,7 +142,7 @@ def message_body(event: Mapping[str, Any], us: Us) -> dict[str, Any]:
     }
 
 
-def _external(body: Mapping[str, Any], event: Mapping[str, Any], us: Us) -> bool:
+def _external(event: Mapping[str, Any], us: Us) -> bool:
     teams = [event.get(name) for name in ("user_team", "source_team", "team")]
     return any(team and team != us.team for team in teams)
 
@@ -150,13 +160,18 @@ def _changed(body: Mapping[str, Any], event: Mapping[str, Any], us: Us) -> Taken
     place = _place(event, after, us)
     if place is None or _ours(after, us):
         return Drop("our own" if place else "it has no channel and ts")
+    if after.get("subtype") == "tombstone":
+        # A root with replies is not removed but emptied.
+        thread, ts = place
+        return _enqueue(thread, "delete", {"ts": ts}, _claim(body, us, thread, ts, "delete"), only_known=True)
     if str(after.get("text") or "") == str(before.get("text") or ""):
         return Drop("unchanged: a preview or a refresh")
     thread, ts = place
     edited = after.get("edited")
     stamp = str(edited.get("ts") if isinstance(edited, dict) else event.get("ts"))
     changed = message_body({**after, "channel": event.get("channel")}, us)
-    kept = {name: changed[name] for name in ("ts", "author", "text", "quoted")}
+    kept = {name: changed[name] for name in ("ts", "author", "text", "quoted", "files")}
+    kept["external"] = _external(after, us)
     return _enqueue(thread, "edit", kept, _claim(body, us, thread, ts, "edit", stamp), only_known=True)
 
 
@@ -201,7 +216,7 @@ def _click(body: Mapping[str, Any], us: Us) -> Taken:
         "tampered": not honest or not _ours(message, us),
     }
     stamp = str(actions[0].get("action_ts") or "")
-    claim = _claim(body, us, thread, ts, "click", clicked["user"], vote, stamp)
+    claim = _claim(body, us, thread, ts, "click", clicked["user"], vote, clicked["approval_id"], stamp)
     return _enqueue(thread, "click", clicked, claim, only_known=True)
 
 

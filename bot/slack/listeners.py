@@ -8,17 +8,20 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from aiohttp import ClientSession, web
-from slack_bolt.adapter.aiohttp import to_aiohttp_response, to_bolt_request
+from slack_bolt.adapter.aiohttp import to_aiohttp_response
 from slack_bolt.adapter.socket_mode.aiohttp import AsyncSocketModeHandler
 from slack_bolt.app.async_app import AsyncApp
 from slack_bolt.authorization import AuthorizeResult
 from slack_bolt.request.async_request import AsyncBoltRequest
 from slack_bolt.response import BoltResponse
+from slack_sdk.signature import SignatureVerifier
 
 from bot.core.errors import OutsideFailed
 from bot.engine.ports import Tracer
@@ -31,11 +34,14 @@ WRITE_S = 0.25
 STALE_PING_S = 60.0
 """A socket without a pong for this long is dead, whatever it says (slack.md trap 11)."""
 
+_STAMP = re.compile(r"^\d{1,12}$")
 Next = Callable[[], Awaitable[BoltResponse]]
 
 
 async def connect(client_session: ClientSession, bot_token: str, api_url: str) -> tuple[Us, AuthorizeResult]:
     """Who we are. Raises `OutsideFailed` with one clear line: then nothing can start."""
+    if not bot_token.startswith("xoxb-"):
+        raise OutsideFailed("SLACK_BOT_TOKEN is no bot token: it must start with xoxb-")
     client = make_client(bot_token, api_url, client_session)
     async with calling("auth.test"):
         found = await client.auth_test()
@@ -70,6 +76,7 @@ class SlackIngress:
         self._tracer = tracer
         self._app_token = app_token
         self._socket: AsyncSocketModeHandler | None = None
+        self._verifier = SignatureVerifier(signing_secret) if signing_secret else None
 
         async def authorize() -> AuthorizeResult:
             """Bolt's own look-up, when it fails, acknowledges and loses the message."""
@@ -77,7 +84,7 @@ class SlackIngress:
 
         self.bolt = AsyncApp(
             client=make_client(bot_token, api_url, session),
-            signing_secret=signing_secret or "socket mode needs none",
+            signing_secret=signing_secret or secrets.token_hex(),  # Socket Mode needs none; nobody may guess one
             authorize=authorize,
             ignoring_self_events_enabled=False,
             attaching_conversation_kwargs_enabled=False,
@@ -104,9 +111,12 @@ class SlackIngress:
 
     async def start(self) -> None:
         """Open the socket. Raises `OutsideFailed` when Slack refuses the app token."""
+        if not self._app_token.startswith("xapp-"):
+            raise OutsideFailed("SLACK_APP_TOKEN is no app token: it must start with xapp-")
         self._socket = AsyncSocketModeHandler(self.bolt, self._app_token)
+        self._socket.client.proxy = self.bolt.client.proxy
         async with calling("apps.connections.open"):
-            await self._socket.client.issue_new_wss_url()
+            self._socket.client.wss_uri = await self._socket.client.issue_new_wss_url()
         await self._socket.connect_async()  # type: ignore[no-untyped-call]  # bolt leaves it untyped
 
     async def healthy(self) -> bool:
@@ -126,9 +136,24 @@ class SlackIngress:
 
     async def events(self, request: web.Request) -> web.Response:
         """`POST /slack/events`; a signature that does not fit is 401."""
+        raw = await request.read()
+        if not self._signed(request, raw):
+            return web.Response(status=401, text="no valid signature")
+        try:
+            delivery = AsyncBoltRequest(body=raw.decode(), query=request.query_string, headers=_headers(request))
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            self._tracer.note("http.unreadable", why=repr(error)[:200])
+            return web.Response(status=400, text="not a delivery of Slack")
+        return await to_aiohttp_response(await self.bolt.async_dispatch(delivery))
+
+    def _signed(self, request: web.Request, raw: bytes) -> bool:
+        """Checked on the raw bytes before anything is parsed: an unauthenticated caller reaches no further."""
         stamp = request.headers.get("X-Slack-Request-Timestamp", "")
-        if not stamp.isascii() or not stamp.isdigit():
-            # Bolt would raise on it, and an unauthenticated caller must not fill the log.
-            return web.Response(status=401, text="no valid timestamp")
-        answer = await self.bolt.async_dispatch(await to_bolt_request(request))
-        return await to_aiohttp_response(answer)
+        signature = request.headers.get("X-Slack-Signature", "")
+        if self._verifier is None or not _STAMP.match(stamp) or not signature.isascii():
+            return False
+        return self._verifier.is_valid(body=raw, timestamp=stamp, signature=signature)
+
+
+def _headers(request: web.Request) -> dict[str, str | Sequence[str]]:
+    return dict(request.headers)

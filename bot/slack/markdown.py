@@ -8,18 +8,22 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from bot.slack.text import escape
 
-_BARE = re.compile(r"(?:https?://|www\.)[^\s<>\"'`\])]+", re.IGNORECASE)
-_LOOKS_LIKE_ADDRESS = re.compile(r"(?:https?://|www\.|[\w-]+\.[a-z]{2,})(?:/|$|\s|\?)", re.IGNORECASE)
-_PARSER = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+_BARE = re.compile(r"(?:https?://|www\.)[^\s<>\"'`]+", re.IGNORECASE)
+# Two words with a dot between them: an address, or near enough to one to mislead.
+_ADDRESS = re.compile(r"://|www\.|\w\.\w{2,}", re.IGNORECASE)
+WIDEST_TABLE = 8_000
+"""Characters of a lined-up table; a larger one is shown cell by cell."""
+_PARSER = MarkdownIt("commonmark", {"html": False, "maxNesting": 100}).enable(["table", "strikethrough"])
 
 
 @dataclass(frozen=True)
@@ -45,8 +49,8 @@ class Links:
 
     def live(self, url: str) -> bool:
         """Whether that URL may be a link at all."""
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+        parts = split_url(url)
+        if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
             return False
         return url in self.trusted or (parts.hostname.isascii() and parts.hostname in self.hosts)
 
@@ -142,6 +146,9 @@ def _table(tokens: Sequence[Token]) -> str:
         elif token.type == "inline":
             rows[-1].append(token.content)
     widths = [max(len(row[column]) if column < len(row) else 0 for row in rows) for column in range(len(rows[0]))]
+    if sum(widths) * len(rows) > WIDEST_TABLE:
+        # Lining up would write more spaces than words.
+        return "\n".join(" | ".join(row) for row in rows)
     lines = [" | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip() for row in rows]
     return "\n".join([lines[0], "-+-".join("-" * width for width in widths), *lines[1:]])
 
@@ -185,26 +192,41 @@ def _inline(token: Token, links: Links) -> str:
 def _text(text: str, links: Links) -> str:
     parts, place = list[str](), 0
     for found in _BARE.finditer(text):
-        url = found[0].rstrip(".,;:!?")
-        parts += [escape(text[place : found.start()]), f"<{escape(url)}>" if links.live(url) else inert(url)]
+        url = found[0].rstrip(".,;:!?)]}")
+        parts += [escape(text[place : found.start()]), f"<{_target(url)}>" if links.live(url) else inert(url)]
         place = found.start() + len(url)
     return "".join([*parts, escape(text[place:])])
 
 
 def _link(href: str, label: str, links: Links) -> str:
     shown = label.replace("|", "¦").replace("\n", " ")
-    honest = label == escape(href) or not _LOOKS_LIKE_ADDRESS.search(label + " ")
+    honest = label == escape(href) or not _ADDRESS.search(unicodedata.normalize("NFKC", label))
     if "<" in shown:  # the label held a link of its own, already decided
         return shown
     if links.live(href) and honest:
-        return f"<{escape(href).replace('|', '%7C')}|{shown}>" if shown else f"<{escape(href)}>"
+        return f"<{_target(href)}|{shown}>" if shown else f"<{_target(href)}>"
     if links.live(href):
-        return f"<{escape(href).replace('|', '%7C')}>"
+        return f"<{_target(href)}>"
     return f"{shown} {inert(href)}" if honest and shown else inert(href)
+
+
+def _target(url: str) -> str:
+    # A bar would end the address and begin a label of the writer's choice.
+    return escape(url).replace("|", "%7C")
 
 
 def inert(url: str) -> str:
     """A URL that nobody can follow by accident: the host readable, the rest left out (it may carry data)."""
-    host = urlsplit(url if "://" in url else f"http://{url}").hostname or "unreadable"
-    shown = host if host.isascii() else host.encode("idna", "ignore").decode() or "unreadable"
+    parts = split_url(url if "://" in url else f"http://{url}")
+    host = (parts.hostname if parts else None) or "an unreadable address"
+    shown = host.encode("ascii", "backslashreplace").decode()[:120]
     return f"[link to {escape(shown.replace('.', '[.]'))} left out]"
+
+
+def split_url(url: str) -> SplitResult | None:
+    """The parts of a URL; `None` for one that cannot be one, whatever it looks like."""
+    try:
+        parts = urlsplit(url)
+        return parts if parts.hostname is not None else None
+    except ValueError:
+        return None

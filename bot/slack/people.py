@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from itertools import compress
 from typing import Any
 
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.core.policy import ApproverRule
 from bot.core.words import Person
-from bot.slack.calls import calling
+from bot.slack.calls import SaidNo, calling
 
 GROUP_AGE_S = 5.0
 """A group's members are asked anew after this long: one click asks once, the next click asks again."""
+MEMBER_AGE_S = 30.0
+"""Whether a named approver still is a member; who clicks is looked up fresh whatever this says."""
+AT_ONCE = 5
+"""Look-ups under way together."""
+_NOBODY = frozenset({"user_not_found", "users_not_found", "no_such_subteam", "user_not_visible"})
 
 
 class SlackPeople:
@@ -21,6 +28,7 @@ class SlackPeople:
     def __init__(self, client: AsyncWebClient, team: str) -> None:
         self._client = client
         self._team = team
+        self._members: dict[str, tuple[float, bool]] = {}
         self._groups: dict[str, tuple[float, list[str]]] = {}
 
     async def lookup(self, user: str) -> Person:
@@ -37,17 +45,45 @@ class SlackPeople:
         return Person(user, team, member, guest, robot, external, name)
 
     async def approvers(self, rule: ApproverRule) -> frozenset[str]:
-        """Named people and members of named groups, as far as they are full members here."""
+        """Named people and members of named groups, as far as they are full members here.
+
+        An id that Slack does not know is left out, with no harm to the others. Raises `OutsideFailed` when
+        Slack does not answer.
+        """
         named = set(rule.people)
         for group in rule.groups:
             named.update(await self._group(group))
-        return frozenset([user for user in sorted(named) if (await self.lookup(user)).is_member])
+        bound = asyncio.Semaphore(AT_ONCE)
+
+        async def member(user: str) -> bool:
+            async with bound:
+                return await self._is_member(user)
+
+        users = sorted(named)
+        return frozenset(compress(users, await asyncio.gather(*(member(user) for user in users))))
+
+    async def _is_member(self, user: str) -> bool:
+        at, known = self._members.get(user, (0.0, False))
+        if time.monotonic() - at > MEMBER_AGE_S:
+            try:
+                known = (await self.lookup(user)).is_member
+            except SaidNo as refusal:
+                if refusal.code not in _NOBODY:
+                    raise
+                known = False
+            self._members[user] = (time.monotonic(), known)
+        return known
 
     async def _group(self, group: str) -> list[str]:
         at, users = self._groups.get(group, (0.0, []))
-        if time.monotonic() - at > GROUP_AGE_S or not users:
-            async with calling("usergroups.users.list"):
-                answer = await self._client.usergroups_users_list(usergroup=group)
-            users = [str(user) for user in answer["users"]]
+        if time.monotonic() - at > GROUP_AGE_S:
+            try:
+                async with calling("usergroups.users.list"):
+                    answer = await self._client.usergroups_users_list(usergroup=group)
+                users = [str(user) for user in answer["users"]]
+            except SaidNo as refusal:
+                if refusal.code not in _NOBODY:
+                    raise
+                users = []
             self._groups[group] = (time.monotonic(), users)
         return users

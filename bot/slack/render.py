@@ -7,13 +7,15 @@ from typing import Any, assert_never
 
 from bot.core.effects import Answer, Card, CardLink, Effect, Notice, Progress, SessionStatus, Whisper
 from bot.engine.ports import Piece
-from bot.slack.approvals import card_blocks, card_text, person
-from bot.slack.blocks import SECTION, Block, context, fallback, mrkdwn, packed, pieces_of
+from bot.slack.approvals import card_groups, card_text
+from bot.slack.blocks import FALLBACK, SECTION, Block, context, fallback, mrkdwn, packed, pieces_of, size
 from bot.slack.markdown import Links, Unit, units
-from bot.slack.text import escape
+from bot.slack.text import escape, own_words, person
 
 RENDERER = "slack/1"
 """Version of this rendering; a log pins it."""
+PIECES = 12
+"""Messages that one answer may fill; what is between the first ones and the last is left out with a mark."""
 STEPS = 12
 """Lines of progress that are shown; earlier ones are counted."""
 _FENCE = "```"
@@ -30,18 +32,20 @@ def render(effect: Effect, posted: Mapping[str, str], hosts: Iterable[str]) -> l
     """The messages that show this effect now; `posted` is what is already there, key -> ts."""
     match effect:
         case Progress():
-            return [_piece(effect.key, [mrkdwn(_progress(effect))], _progress(effect), skippable=True)]
+            shown = _progress(effect)
+            return [_piece(effect.key, [mrkdwn(shown)], shown, skippable=effect.state == "working")]
         case Answer():
-            return _spread(effect.key, _answer(effect, hosts), _answer_text(effect), posted)
+            return _spread(effect.key, [[block] for block in _answer(effect, hosts)], _answer_text(effect), posted)
         case Card():
-            return _spread(effect.key, card_blocks(effect), card_text(effect), posted)
+            return _spread(effect.key, card_groups(effect), card_text(effect), posted)
         case CardLink():
-            body = {"text": escape(effect.summary), "link_ts": posted.get(effect.card_key, "")}
+            body = {"text": own_words(effect.summary)[:FALLBACK], "link_ts": posted.get(effect.card_key, "")}
             return [Piece(effect.key, "post", body, effect.channel)]
         case Notice():
-            return [_piece(effect.key, [mrkdwn(_own_words(effect.text))], effect.text)]
+            own = own_words(effect.text)
+            return [_piece(effect.key, [mrkdwn(own)], own)]
         case Whisper():
-            return [Piece(effect.key, "whisper", {"user": effect.user, "text": _own_words(effect.text)})]
+            return [Piece(effect.key, "whisper", {"user": effect.user, "text": own_words(effect.text)[:FALLBACK]})]
         case SessionStatus():
             return [Piece(effect.key, "status", {"status": effect.status})]
         case _ as never:
@@ -53,11 +57,16 @@ def _piece(key: str, blocks: list[Block], text: str, *, skippable: bool = False)
     return Piece(key, "post", body | ({"skippable": True} if skippable else {}))
 
 
-def _spread(key: str, blocks: list[Block], text: str, posted: Mapping[str, str]) -> list[Piece]:
+def _spread(key: str, groups: list[list[Block]], text: str, posted: Mapping[str, str]) -> list[Piece]:
     """One piece a message; a message that is no longer needed says so."""
+    messages = packed(groups)
+    if len(messages) > PIECES:
+        left_out = sum(size(block) for message in messages[PIECES - 1 : -1] for block in message)
+        mark = mrkdwn(f"_[… {left_out} characters of this answer are left out here; the log has them …]_")
+        messages = [*messages[: PIECES - 1], [mark, *messages[-1]]]
     pieces = [
         _piece(_nth(key, number), message, text if number == 1 else f"({number}) {text}")
-        for number, message in enumerate(packed(blocks), 1)
+        for number, message in enumerate(messages, 1)
     ]
     number = len(pieces) + 1
     while _nth(key, number) in posted:
@@ -70,19 +79,10 @@ def _nth(key: str, number: int) -> str:
     return key if number == 1 else f"{key}#{number}"
 
 
-def _own_words(text: str) -> str:
-    """Our own lines may carry mentions that our code made; everything else in them is escaped."""
-    out, place = list[str](), 0
-    while (start := text.find("<@", place)) >= 0 and (end := text.find(">", start)) >= 0:
-        out += [escape(text[place:start]), person(text[start + 2 : end])]
-        place = end + 1
-    return "".join([*out, escape(text[place:])])
-
-
 def _progress(effect: Progress) -> str:
     hidden = len(effect.steps) - STEPS
     lines = [f"({hidden} earlier steps)"] if hidden > 0 else []
-    lines += [escape(step) for step in effect.steps[-STEPS:]]
+    lines += [escape(step[:120]) for step in effect.steps[-STEPS:]]
     state = {
         "working": "Working…",
         "waiting": "Waiting for a person to decide.",
@@ -121,9 +121,11 @@ def _sections(parts: list[Unit]) -> list[Block]:
 
 def _fitting(unit: Unit) -> list[str]:
     room = SECTION - 2 * len(_FENCE) - 2
-    parts = pieces_of(unit.text, room)
+    if not unit.fenced:
+        return pieces_of(unit.text, room)
     # A fence inside a fence would end it: the inner one is spaced apart.
-    return [f"{_FENCE}\n{part.replace(_FENCE, '` ` `')[:room]}\n{_FENCE}" for part in parts] if unit.fenced else parts
+    inside = unit.text.replace(_FENCE, "` ` `")
+    return [f"{_FENCE}\n{part}\n{_FENCE}" for part in pieces_of(inside, room)]
 
 
 def _answer_text(effect: Answer) -> str:

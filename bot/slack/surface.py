@@ -14,8 +14,10 @@ from typing import Any
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.core.effects import Effect
+from bot.core.errors import OutsideFailed
 from bot.core.words import ThreadId
 from bot.engine.ports import Piece, Tracer
+from bot.slack.blocks import FALLBACK
 from bot.slack.calls import RateLimited, SaidNo, calling
 from bot.slack.inbound import Us, message_body
 from bot.slack.pace import Pace
@@ -25,12 +27,16 @@ MARKER = "plimsoll_post"
 """event_type of the metadata that our posts carry; holds no secret: any app in the workspace can read it."""
 HISTORY = 200
 """Earlier messages that are imported at most; the root and the newest ones."""
+HISTORY_CHARACTERS = 60_000
+"""Characters of them together; the root and the newest come first."""
 PAGE = 200
 WAITS = 3
 """How often a rate limit is waited out before the delivery is put off."""
+_NEWS = frozenset({"channel_join", "channel_leave", "group_join", "group_leave"})
 _SHAPE = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long"})
-_QUIET = frozenset({"not_authorized", "missing_scope", "unknown_method", "not_allowed_token_type", "invalid_arguments"})
-"""A workspace whose app is not declared an agent: answers still come, the status beside them does not."""
+
+
+_CANNOT_DECIDE = "Slack did not take this card, so it cannot be decided here; the log has it whole:"
 
 
 class SlackSurface:
@@ -88,8 +94,10 @@ class SlackSurface:
         except SaidNo as refusal:
             if refusal.code not in _SHAPE or "blocks" not in arguments:
                 raise
-            self._tracer.note("surface.shape_refused", method=method, why=str(refusal))
-        return await self._call(method, {**arguments, "blocks": []})
+            self._tracer.fault("surface.shape_refused", refusal, method=method)
+        decided = any(block.get("type") == "actions" for block in arguments["blocks"])
+        text = f"{_CANNOT_DECIDE} {arguments['text']}"[:FALLBACK] if decided else arguments["text"]
+        return await self._call(method, {**arguments, "text": text, "blocks": []})
 
     async def _call(self, method: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """One call; a rate limit is waited out here, where it holds up this thread alone."""
@@ -112,23 +120,33 @@ class SlackSurface:
         arguments = {"channel_id": thread.channel, "thread_ts": thread.root_ts, "status": status}
         try:
             await self._call("agents.sessions.setStatus", arguments)
-        except SaidNo as refusal:
-            if refusal.code not in _QUIET:
-                raise
-            self._tracer.note("surface.no_status", why=str(refusal))
+        except OutsideFailed as failure:
+            # Answers still come; what Slack shows beside the thread is not worth waiting for.
+            self._tracer.note("surface.no_status", why=str(failure))
 
     async def find(self, thread: ThreadId, piece: Piece) -> str | None:
         """The ts of an earlier post with this piece's key."""
         if piece.channel:
+            return await self._find_elsewhere(piece)
+        try:
+            async for messages in self._pages(thread):
+                if ts := _marked(messages, piece.key):
+                    return ts
+        except SaidNo as refusal:
+            # Without the right to read, posting again is better than silence.
+            self._tracer.note("surface.cannot_look_up", why=str(refusal))
+        return None
+
+    async def _find_elsewhere(self, piece: Piece) -> str | None:
+        try:
             async with calling("conversations.history"):
                 answer = await self._client.conversations_history(
                     channel=piece.channel, limit=PAGE, include_all_metadata=True
                 )
-            return _marked(answer["messages"], piece.key)
-        async for messages in self._pages(thread):
-            if ts := _marked(messages, piece.key):
-                return ts
-        return None
+        except SaidNo as refusal:
+            self._tracer.note("surface.cannot_look_up", why=str(refusal))
+            return None
+        return _marked(answer["messages"], piece.key)
 
     async def _pages(self, thread: ThreadId) -> Any:
         cursor = ""
@@ -150,10 +168,16 @@ class SlackSurface:
         """Root and newest messages before that one; how many between them were left out."""
         found: list[dict[str, Any]] = []
         async for messages in self._pages(thread):
-            found += [_earlier(one, self._us) for one in messages if str(one.get("ts")) < before_ts]
+            earlier = [one for one in messages if str(one.get("ts")) < before_ts and one.get("subtype") not in _NEWS]
+            found += [_earlier(one, self._us) for one in earlier]
         found = [one for one in found if one["author"] not in (self._us.user, self._us.bot)]
-        left_out = max(0, len(found) - HISTORY)
-        return ([found[0], *found[1 + left_out :]] if left_out else found), left_out
+        kept, room = list[dict[str, Any]](), HISTORY_CHARACTERS
+        for one in [found[0], *reversed(found[1:])][:HISTORY] if found else []:
+            room -= len(one["text"])
+            if room < 0 and kept:
+                break
+            kept.append(one)
+        return sorted(kept, key=lambda one: str(one["ts"])), len(found) - len(kept)
 
 
 def _marker(piece: Piece) -> dict[str, Any]:
