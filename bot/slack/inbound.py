@@ -124,7 +124,8 @@ def message_body(event: Mapping[str, Any], us: Us) -> dict[str, Any]:
     """A message as the engine reads it; see `bot/engine/storage.py`."""
     raw = str(event.get("text") or "")[:RAW]
     mentioned = _USER.findall(raw)
-    files = [plain(str(one.get("name") or "unnamed"))[:120] for one in _dicts(event.get("files"))]
+    names = [plain(str(one.get("name") or "unnamed")) for one in _dicts(event.get("files"))]
+    files = [" ".join(name.split())[:120] for name in names]
     text = plain(_USER.sub(lambda found: "" if found[1] == us.user else f"@{found[1]}", raw))
     extra = attached(_dicts(event.get("attachments")))
     whole = "\n".join([text.strip(), *(f"[forwarded or previewed] {one}" for one in extra)]).strip()
