@@ -57,6 +57,9 @@ async def calling(method: str) -> AsyncIterator[None]:
         yield
     except SlackApiError as error:
         raise _said_no(method, error) from error
+    except (AttributeError, TypeError) as error:
+        # What the SDK raises for an answer that is no JSON object, such as a proxy's page with status 200.
+        raise OutsideFailed(f"Slack answered {method} with something that is not its API", retryable=True) from error
     except (TimeoutError, ClientError, SlackClientError, OSError) as error:
         why = str(error).split("\n", 1)[0][:200] or type(error).__name__
         raise OutsideFailed(f"Slack did not answer {method}: {why}", retryable=True) from error
