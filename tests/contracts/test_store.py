@@ -3,76 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
-from bot.app.clock import SystemClock
-from bot.core.chain import Entry, genesis, seal_entry, verify
+from bot.core.chain import verify
 from bot.core.effects import Notice, Progress
 from bot.core.errors import Fenced
-from bot.core.events import MessageIgnored
-from bot.core.words import ThreadId
-from bot.engine.storage import Commit, Held, InboxItem, TimerSet
+from bot.engine.storage import Commit, InboxItem, TimerSet
 from bot.lab.clock import LabClock
-from bot.lab.memory import MemoryStore
-from tests.valkey import fresh_store
-
-THREAD = ThreadId("T0PLIMSOLL", "C0SUPPORT", "1780000000.000100")
-OTHER = replace(THREAD, root_ts="1780000000.000200")
-LEASE_S = 0.3
-
-
-@dataclass
-class Place:
-    """A store and its time."""
-
-    store: Any
-    clock: Any
-    passes: Callable[[float], Awaitable[None]]
-
-    async def lease(self, owner: str = "w1", lease_s: float = LEASE_S) -> Held:
-        """The next thread, which must be there."""
-        held = await self.store.lease.next_ready(owner, wait_s=1.0, lease_s=lease_s)
-        assert held is not None, "no thread was ready"
-        return held
-
-    async def idle(self, owner: str = "w9") -> bool:
-        """Nothing is ready."""
-        return await self.store.lease.next_ready(owner, wait_s=0.02, lease_s=LEASE_S) is None
-
-    async def arrives(self, thread: ThreadId = THREAD, claim: str = "m1", kind: Any = "message", **body: Any) -> str:
-        """Something for that thread."""
-        return str(await self.store.inbox.enqueue(InboxItem(thread, kind, body or {"ts": claim}), claim=claim))
-
-
-@pytest.fixture(params=["memory", pytest.param("valkey", marks=pytest.mark.wire)])
-async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
-    """Each test runs on both."""
-    if request.param == "memory":
-        clock = LabClock()
-
-        async def moves(seconds: float) -> None:
-            clock.advance(seconds)
-
-        yield Place(MemoryStore(clock), clock, moves)
-        return
-    async with fresh_store(request.getfixturevalue("valkey")) as store:
-        yield Place(store, SystemClock(), asyncio.sleep)
-
-
-def _entries(count: int, after: Entry | None = None, thread: ThreadId = THREAD) -> list[Entry]:
-    entries: list[Entry] = []
-    seq, prev = (after.seq, after.hash) if after else (0, genesis(thread))
-    for number in range(seq + 1, seq + count + 1):
-        event = MessageIgnored(ts=f"1.{number}", reason="ä\n" * 3, author="U0BOB")
-        at = f"2026-12-01T09:00:00.{number:06d}Z"
-        entries.append(seal_entry(event, seq=number, at=at, run="", prev=prev, salt=b"0123456789abcdef"))
-        prev = entries[-1].hash
-    return entries
+from tests.contracts.conftest import LEASE_S, OTHER, THREAD, Place, entries_after, until_leased
 
 
 async def test_an_event_is_taken_in_once_however_often_it_arrives(place: Place) -> None:
@@ -113,125 +54,11 @@ async def test_talk_in_a_thread_we_do_not_know_is_neither_stored_nor_claimed(pla
     assert (first, second, third) == ("unknown_thread", "accepted", "accepted")
 
 
-async def test_a_thread_has_one_worker_at_a_time(place: Place) -> None:
-    """More work for a leased thread waits for its holder."""
-    await place.arrives()
-    await place.lease("w1")
-    await place.arrives(claim="m2")
-
-    assert await place.idle("w2")
-
-
-async def test_threads_are_worked_on_side_by_side(place: Place) -> None:
-    """A lease on one is none on another."""
-    await place.arrives()
-    await place.arrives(OTHER, claim="o1")
-
-    assert {(await place.lease("w1")).thread, (await place.lease("w2")).thread} == {THREAD, OTHER}
-
-
-async def test_a_thread_given_back_with_unread_work_is_ready_again(place: Place) -> None:
-    """No wake-up is lost between the last look and the release."""
-    await place.arrives()
-    held = await place.lease()
-    await place.store.inbox.pending(THREAD)
-    await place.arrives(claim="m2")
-
-    await place.store.lease.release(held, parked=True)
-
-    assert (await place.lease()).epoch == held.epoch + 1
-
-
-async def test_what_was_read_and_left_does_not_spin_a_parked_thread(place: Place) -> None:
-    """Messages held while a person decides wait quietly, until something new comes."""
-    await place.arrives()
-    held = await place.lease()
-    await place.store.inbox.pending(THREAD)
-    await place.store.lease.release(held, parked=True)
-    quiet = await place.idle()
-
-    await place.arrives(claim="m2")
-
-    assert quiet
-    assert (await place.lease()).thread == THREAD
-    assert len(await place.store.inbox.pending(THREAD)) == 2
-
-
-async def test_a_dead_worker_s_thread_is_taken_over_with_no_further_traffic(place: Place) -> None:
-    """On an idle queue, once the lease has run out."""
-    await place.arrives()
-    dead = await place.lease("w1")
-    place.store.lease.let_go(dead)  # its process is gone
-    early = await place.idle("w2")
-    await place.passes(LEASE_S * 1.2)
-
-    held = await _until_leased(place, "w2")
-
-    assert early
-    assert held.epoch == dead.epoch + 1
-
-
-async def _until_leased(place: Place, owner: str) -> Held:
-    for _ in range(50):
-        held = await place.store.lease.next_ready(owner, wait_s=0.05, lease_s=LEASE_S)
-        if held is not None:
-            return held
-    raise AssertionError("nobody took the thread over")
-
-
-async def test_a_renewed_lease_does_not_run_out(place: Place) -> None:
-    """And renewing says how much waits."""
-    await place.arrives()
-    held = await place.lease("w1")
-    for _ in range(3):
-        await place.passes(LEASE_S * 0.6)
-        waiting = await place.store.lease.renew(held, LEASE_S)
-        assert await place.idle("w2")
-
-    assert waiting == (await place.store.inbox.peek(THREAD))[-1].id
-
-
-async def test_a_live_worker_s_thread_is_never_leased_again_not_even_to_itself(place: Place) -> None:
-    """However long it holds it, as long as it renews."""
-    await place.arrives()
-    held = await place.lease("w1")
-    for _ in range(4):
-        await place.passes(LEASE_S * 0.6)
-        await place.store.lease.renew(held, LEASE_S)
-        assert await place.idle("w1")
-
-
-async def test_all_threads_of_a_dead_worker_come_back_one_after_the_other(place: Place) -> None:
-    """Not one in each lease."""
-    threads = [replace(THREAD, root_ts=f"17800000{number:02d}.000100") for number in range(7)]
-    for thread in threads:
-        await place.arrives(thread, claim=str(thread))
-        place.store.lease.let_go(await place.lease("w1"))
-    await place.passes(LEASE_S * 1.2)
-
-    back = {(await _until_leased(place, "w2")).thread for _ in threads}
-
-    assert back == set(threads)
-
-
-async def test_a_look_that_does_not_count_as_reading_loses_no_wake_up(place: Place) -> None:
-    """A keeper that looks for a stop must not swallow a click."""
-    await place.arrives()
-    held = await place.lease()
-    await place.store.inbox.pending(THREAD)
-    await place.arrives(claim="m2")
-    await place.store.inbox.peek(THREAD)
-
-    await place.store.lease.release(held, parked=True)
-
-    assert (await place.lease()).thread == THREAD
-
-
 async def test_a_commit_that_is_sent_again_changes_nothing(place: Place) -> None:
     """A lost reply is no fault of the writer."""
     await place.arrives()
     held = await place.lease()
-    step = Commit(entries=_entries(2), effects=[Notice(key="n", text="x")])
+    step = Commit(entries=entries_after(2), effects=[Notice(key="n", text="x")])
 
     await place.store.log.commit(held, step)
     await place.store.log.commit(held, step)
@@ -240,42 +67,12 @@ async def test_a_commit_that_is_sent_again_changes_nothing(place: Place) -> None
     assert len(await place.store.outbox.rows(THREAD)) == 1
 
 
-async def _stale(place: Place) -> tuple[Held, Held]:
-    await place.arrives()
-    old = await place.lease("w1")
-    place.store.lease.let_go(old)
-    await place.passes(LEASE_S * 1.2)
-    return old, await _until_leased(place, "w2")
-
-
-@pytest.mark.parametrize("what", ["commit", "renew", "release", "out_begin", "out_done", "fx_begin", "fx_forget"])
-async def test_a_worker_that_lost_its_lease_changes_nothing(place: Place, what: str) -> None:
-    """Whatever it tries, it is told that it is fenced."""
-    old, new = await _stale(place)
-    store = place.store
-    tries: dict[str, Callable[[], Awaitable[Any]]] = {
-        "commit": lambda: store.log.commit(old, Commit(entries=_entries(1))),
-        "renew": lambda: store.lease.renew(old, LEASE_S),
-        "release": lambda: store.lease.release(old, parked=False),
-        "out_begin": lambda: store.outbox.begin(old, "1"),
-        "out_done": lambda: store.outbox.done(old, "1", [("k", "1.1")]),
-        "fx_begin": lambda: store.ledger.begin(old, "c1", "key"),
-        "fx_forget": lambda: store.ledger.forget(old, ["c1"]),
-    }
-
-    with pytest.raises(Fenced):
-        await tries[what]()
-
-    assert await store.log.read(THREAD) == []
-    assert await store.lease.renew(new, LEASE_S)
-
-
 async def test_a_commit_moves_log_inbox_outbox_and_timers_together(place: Place) -> None:
     """And everything is there when it is read back."""
     await place.arrives()
     held = await place.lease()
     [item] = await place.store.inbox.pending(THREAD)
-    entries = _entries(3)
+    entries = entries_after(3)
 
     await place.store.log.commit(
         held,
@@ -302,12 +99,12 @@ async def test_entries_that_do_not_follow_the_head_are_refused_whole(place: Plac
     """A gap, a repeat or a fork: nothing of that commit happens."""
     await place.arrives()
     held = await place.lease()
-    first = _entries(2)
+    first = entries_after(2)
     await place.store.log.commit(held, Commit(entries=first))
-    gap = _entries(1, after=replace(first[-1], seq=5))
-    fork = _entries(1, after=replace(first[-1], hash="0" * 64))
+    gap = entries_after(1, after=replace(first[-1], seq=5))
+    fork = entries_after(1, after=replace(first[-1], hash="0" * 64))
 
-    for wrong in (gap, fork, _entries(1)):
+    for wrong in (gap, fork, entries_after(1)):
         with pytest.raises(Fenced):
             await place.store.log.commit(held, Commit(entries=wrong, effects=[Notice(key="n", text="x")]))
 
@@ -359,7 +156,7 @@ async def test_the_result_of_a_stale_worker_is_kept_for_the_next_one(place: Plac
     place.store.lease.let_go(old)
     await place.store.ledger.begin(old, "c1", "key")
     await place.passes(LEASE_S * 1.2)
-    new = await _until_leased(place, "w2")
+    new = await until_leased(place, "w2")
 
     with pytest.raises(Fenced):
         await place.store.ledger.end(old, "c1", {"ok": True})
@@ -397,7 +194,7 @@ async def test_threads_are_listed_most_recent_first(place: Place) -> None:
         await place.arrives(thread, claim=str(thread))
         held = await place.lease()
         await place.store.inbox.pending(held.thread)
-        await place.store.log.commit(held, Commit(entries=_entries(2, thread=held.thread)))
+        await place.store.log.commit(held, Commit(entries=entries_after(2, thread=held.thread)))
         await place.store.lease.release(held, parked=False)
 
     found = await place.store.archive.threads()

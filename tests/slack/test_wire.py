@@ -2,72 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import hmac
-import time
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from aiohttp import ClientSession, web
+from aiohttp import ClientSession
 
 from bot.core.effects import Answer, Notice, SessionStatus, Whisper
 from bot.core.errors import OutsideFailed
 from bot.core.policy import ApproverRule
 from bot.core.words import ThreadId
-from bot.lab.clock import LabClock
-from bot.lab.memory import MemoryStore
 from bot.lab.slack_faults import Broken, Fails, Limited, Lost
-from bot.lab.slack_server import APP_TOKEN, BOT_TOKEN, SIGNING_SECRET, LocalSlack
+from bot.lab.slack_server import LocalSlack
 from bot.lab.slack_state import Human
-from bot.lab.twins import Silent
-from bot.slack.calls import make_client
-from bot.slack.listeners import SlackIngress, connect
-from bot.slack.people import SlackPeople
-from bot.slack.surface import SlackSurface
+from bot.slack.listeners import connect
+from tests.slack.conftest import Floor
 
 pytestmark = pytest.mark.wire
-
-
-@dataclass
-class Floor:
-    """One workspace and our side of it."""
-
-    slack: LocalSlack
-    store: MemoryStore
-    ingress: SlackIngress
-    surface: SlackSurface
-    people: SlackPeople
-    tracer: Silent
-
-    @property
-    def waiting(self) -> list[Any]:
-        """Everything in all inboxes."""
-        return [item for actor in self.store.memory.actors.values() for item in actor.inbox]
-
-
-@pytest.fixture
-async def floor() -> AsyncIterator[Floor]:
-    """Connected as in production."""
-    async with LocalSlack() as slack, ClientSession() as session:
-        us, authorized = await connect(session, BOT_TOKEN, slack.api_url)
-        store, tracer = MemoryStore(LabClock()), Silent()
-        client = make_client(BOT_TOKEN, slack.api_url, session)
-        ingress = SlackIngress(
-            us=us,
-            authorized=authorized,
-            inbox=store.inbox,
-            tracer=tracer,
-            session=session,
-            bot_token=BOT_TOKEN,
-            api_url=slack.api_url,
-            app_token=APP_TOKEN,
-            signing_secret=SIGNING_SECRET,
-        )
-        yield Floor(slack, store, ingress, SlackSurface(client, us, tracer), SlackPeople(client, us.team), tracer)
-        await ingress.stop()
 
 
 async def _root(floor: Floor) -> ThreadId:
@@ -115,67 +65,6 @@ async def test_a_new_socket_is_opened_when_slack_asks_and_when_it_breaks(floor: 
 
     assert len(floor.waiting) == 1
     assert await floor.ingress.healthy()
-
-
-def _signed(body: bytes, secret: str = SIGNING_SECRET, stamp: str = "") -> dict[str, str]:
-    stamp = stamp or str(int(time.time()))
-    digest = hmac.new(secret.encode(), b"v0:" + stamp.encode() + b":" + body, hashlib.sha256).hexdigest()
-    return {"X-Slack-Request-Timestamp": stamp, "X-Slack-Signature": f"v0={digest}", "Content-Type": "application/json"}
-
-
-@contextlib.asynccontextmanager
-async def _http(floor: Floor) -> AsyncIterator[str]:
-    app = web.Application()
-    app.router.add_post("/slack/events", floor.ingress.events)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    yield f"http://127.0.0.1:{runner.addresses[0][1]}/slack/events"
-    await runner.cleanup()
-
-
-@pytest.mark.parametrize("signed", [True, False], ids=["signed", "unsigned"])
-@pytest.mark.parametrize(
-    ("body", "kind"),
-    [
-        (b"{nope", "application/json"),
-        (b"[]", "application/json"),
-        (b"payload=%7Bx", "application/x-www-form-urlencoded"),
-        (b"payload=[]", "application/x-www-form-urlencoded"),
-        (b"\xff\xfe", "application/json"),
-        (b"{}", "text/plain; charset=klingon"),
-        (b"", "application/json"),
-    ],
-)
-async def test_no_body_makes_the_http_door_fall_over(floor: Floor, body: bytes, kind: str, signed: bool) -> None:
-    """A stranger gets 401 whatever it sends, a signed oddity a client error; never a 500."""
-    async with _http(floor) as url, ClientSession() as session:
-        headers = (_signed(body) if signed else _signed(body, "guess")) | {"Content-Type": kind}
-        answer = await session.post(url, data=body, headers=headers)
-
-    assert answer.status == 401 if not signed else answer.status < 500
-
-
-@pytest.mark.parametrize("stamp", ["yesterday", "9" * 5000, "-1", "١٢٣", "1"])
-async def test_a_timestamp_that_is_none_is_turned_away(floor: Floor, stamp: str) -> None:
-    """Old ones too."""
-    async with _http(floor) as url, ClientSession() as session:
-        headers = {"X-Slack-Request-Timestamp": stamp, "X-Slack-Signature": "v0=00"}
-        try:
-            answer = await session.post(url, data=b"{}", headers=headers)
-        except (ValueError, UnicodeError):
-            return  # the client itself refuses to send it
-    assert answer.status in (400, 401)
-
-
-async def test_the_challenge_of_a_new_subscription_is_answered(floor: Floor) -> None:
-    """Signed, over HTTP."""
-    body = b'{"type": "url_verification", "challenge": "abc", "token": "x"}'
-    async with _http(floor) as url, ClientSession() as session:
-        answer = await session.post(url, data=body, headers=_signed(body))
-        text = await answer.text()
-
-    assert (answer.status, "abc" in text) == (200, True)
 
 
 async def test_a_post_of_unknown_outcome_is_found_by_its_marker(floor: Floor) -> None:
