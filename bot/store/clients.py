@@ -75,7 +75,8 @@ class Clients:
         try:
             yield
         except ResponseError as error:
-            if not str(error).startswith(_SERVER_SAYS):
+            # The client has classes of its own for most of what tells of the server's state.
+            if type(error) is ResponseError and not str(error).startswith(_SERVER_SAYS):
                 raise OurFault(f"{doing}: {error}") from error
             raise OutsideFailed(f"Redis at {self.place} could not {doing}: {error}", retryable=True) from error
         except (RedisError, OSError) as error:

@@ -74,13 +74,15 @@ class Embedded:
         self._users = None
 
     def _attach_or_spawn(self) -> None:
-        self._child = None if self._child and self._child.poll() is not None else self._child
+        before = self._child
         until = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < until:
             if self.alive():
                 return
             if self._child is None:
                 self._spawn_if_free()
+            elif self._child.poll() is not None and self._child is before:
+                self._child = None  # an earlier one of ours that was killed
             elif self._child.poll() is not None:
                 log = self.home / "valkey.log"
                 raise OutsideFailed(f"The embedded Valkey ended with {self._child.returncode}; see {log}")

@@ -33,6 +33,9 @@ class RedisLog:
     async def commit(self, held: Held, step: Commit) -> None:
         """All of it in one call. Raises `Fenced`."""
         _check(held.thread, step)
+        if len(step.entries) == 1 and not (step.consumed or step.effects or step.timers or step.pins):
+            await self._append(held, step.entries[0])
+            return
         thread, keys = held.thread, self._keys
         tag = keys.tag(thread)
         names = [
@@ -63,6 +66,13 @@ class RedisLog:
             len(step.pins),
         ]
         await self._clients.call("commit", names, *head, *_items(step))
+
+    async def _append(self, held: Held, entry: Entry) -> None:
+        """One entry and nothing else: the cheap case."""
+        thread, keys = held.thread, self._keys
+        names = [keys.state(thread), keys.log(thread), keys.payloads(thread), keys.index(keys.tag(thread))]
+        given = (held.epoch, held.owner, entry.seq - 1, entry.prev, entry.hash, _ms(entry.at), str(thread))
+        await self._clients.call("append", names, *given, pack_head(entry), pack_payload(entry))
 
 
 def _check(thread: ThreadId, step: Commit) -> None:
