@@ -1,0 +1,139 @@
+"""A reply is whole and exact, or it is none: every cut, and every way to be wrong."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.claude.stream import Incomplete, Message, strict_object
+from bot.lab.messages_script import Call, Turn
+from bot.lab.messages_server import frames_of, whole
+
+REQUEST = {"model": "claude-sonnet-5-5", "max_tokens": 1000}
+TURN = Turn(
+    "Ich prüfe das 👩\u200d🚒.",
+    [Call("get_order", {"order_id": "4921", "note": 'é\n"quoted" 😀' * 4}), Call("no_args", raw="")],
+    thinking="Let me see. " * 5,
+)
+
+
+def _frames(turn: Turn = TURN) -> list[dict[str, Any]]:
+    return list(frames_of(turn, REQUEST, {"input_tokens": 10}))
+
+
+def _read(frames: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], Message]:
+    message = Message()
+    for frame in frames:
+        message.take(frame)
+    return message.finish(), message
+
+
+def test_a_whole_stream_gives_exactly_what_was_sent() -> None:
+    """Thinking with its signature, text, arguments with accents; in order, nothing added."""
+    frames = _frames()
+
+    content, message = _read(frames)
+
+    assert content == whole(json.loads(json.dumps(frames)))["content"]
+    assert [block["type"] for block in content] == ["thinking", "text", "tool_use", "tool_use"]
+    assert content[0]["signature"].startswith("sig-")
+    assert content[3]["input"] == {}
+    assert (message.stop_reason, message.invalid) == ("tool_use", {})
+
+
+@pytest.mark.parametrize("cut", range(len(_frames())))
+def test_a_stream_that_ends_early_at_any_place_is_no_reply(cut: int) -> None:
+    """Not even one that lacks nothing but the last frame."""
+    with pytest.raises(Incomplete):
+        _read(_frames()[:cut])
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        '{"amount": 12',
+        '{"amount": 1e400}',
+        '{"amount": NaN}',
+        '{"amount": 1, "amount": 2}',
+        '{"note": "\\ud800"}',
+        '{"amount": 123456789012345678901234567890}',
+        "[1, 2]",
+        '"text"',
+        "{} {}",
+        "\x00",
+    ],
+)
+def test_arguments_that_are_not_exact_json_spoil_that_one_call(raw: str) -> None:
+    """It is marked, its stored input is safe, and its sibling is untouched."""
+    content, message = _read(_frames(Turn("x", [Call("pay", raw=raw), Call("look", {"a": 1})])))
+
+    assert list(message.invalid) == [content[1]["id"]]
+    assert content[1]["input"] == {}
+    assert content[2]["input"] == {"a": 1}
+
+
+def test_a_surrogate_pair_may_be_torn_over_deltas() -> None:
+    """Together it is one character."""
+    assert strict_object('{"a": "\\ud83d' + '\\ude00"}') == {"a": "😀"}
+
+
+def test_kinds_of_events_and_deltas_that_are_unknown_change_nothing() -> None:
+    """A newer service may send more than we know."""
+    frames = _frames()
+    frames.insert(3, {"type": "weather_report", "sky": "blue"})
+    frames.insert(5, {"type": "content_block_delta", "index": 0, "delta": {"type": "sparkle_delta", "sparkle": 1}})
+
+    assert _read(frames)[0][1:] == _read(_frames(TURN))[0][1:] or len(_read(frames)[0]) == 4
+
+
+@given(st.lists(st.tuples(st.sampled_from(["drop", "twice", "swap"]), st.integers(0, 40)), min_size=1, max_size=4))
+def test_a_damaged_stream_is_refused_or_says_what_it_always_said(damage: list[tuple[str, int]]) -> None:
+    """Lost, doubled or exchanged frames: never a reply with other arguments that could run."""
+    turn = Turn("", [Call("pay", {"amount_cents": 1234, "order_id": "4921", "why": "z" * 60})])
+    frames = _frames(turn)
+    right = _read(frames)[0][0]["input"]
+    for what, place in damage:
+        at = place % len(frames)
+        if what == "drop":
+            del frames[at]
+        elif what == "twice":
+            frames.insert(at, frames[at])
+        elif at + 1 < len(frames):
+            frames[at], frames[at + 1] = frames[at + 1], frames[at]
+        if not frames:
+            break
+
+    try:
+        content, message = _read(frames)
+    except Incomplete:
+        return
+    for block in content:
+        if block["type"] == "tool_use" and block["id"] not in message.invalid and block["input"] != right:
+            assert set(block["input"]) <= set(right), "a lost delta may only be one that JSON can do without"
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        {"type": "content_block_stop", "index": 7},
+        {"type": "content_block_delta", "index": 7, "delta": {"type": "text_delta", "text": "x"}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+    ],
+)
+def test_blocks_out_of_turn_end_the_reading(frame: dict[str, Any]) -> None:
+    """A stream that breaks its own rules is not guessed at."""
+    frames = _frames()
+    frames.insert(4, frame)
+
+    with pytest.raises(Incomplete):
+        _read(frames)
+
+
+def test_nothing_may_follow_the_end() -> None:
+    """The message was whole; more of it is not."""
+    with pytest.raises(Incomplete):
+        _read([*_frames(), {"type": "ping"}])
