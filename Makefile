@@ -1,7 +1,6 @@
 # Every target installs what it needs: on a new machine Python 3.11+ and make are enough.
 PY ?= python3
 BIN := .venv/bin
-CI_QUIET := $(if $(CI),-q,)
 # aiohttp obeys these even for 127.0.0.1; nothing here talks to anything but loopback.
 export HTTP_PROXY :=
 export HTTPS_PROXY :=
@@ -24,7 +23,7 @@ try: install
 
 test: install browser
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest tests $(CI_QUIET)
+	@$(BIN)/coverage run -m pytest tests
 	@$(BIN)/coverage report
 
 # The tests of pages drive Debian's Chromium; elsewhere set CHROMIUM to a browser of that kind.
