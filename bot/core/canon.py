@@ -53,6 +53,14 @@ def hidden_characters(value: Any) -> list[str]:
     return list(found)
 
 
+def without_hidden(text: str) -> str:
+    """The same text without what `hidden_characters` objects to, and a mark that counts what was dropped."""
+    joined = {found.start() for found in _JOINED_EMOJI.finditer(text)}
+    kept = [one for place, one in enumerate(text) if place in joined or not _HIDDEN.match(one)]
+    dropped = len(text) - len(kept)
+    return "".join(kept) + f" [{dropped} invisible characters were dropped]" if dropped else text
+
+
 def clean(value: Any, depth: int = 0) -> Any:
     """The same JSON value with whatever RFC 8785 cannot encode replaced by a visible mark."""
     if depth > MAX_DEPTH:

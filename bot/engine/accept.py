@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bot.core import events as e
-from bot.core.effects import Effect, Whisper
+from bot.core.effects import Effect, Notice, Whisper
 from bot.core.errors import OutsideFailed
 from bot.core.policy import Policy
 from bot.core.state import Session
@@ -82,6 +82,9 @@ def _not_ours(policy: Policy, session: Session, body: dict[str, Any], author: st
 
 
 def _admit_person(policy: Policy, body: dict[str, Any], person: Person) -> Accepted | Ignored:
+    if body.get("shared_channel") and not policy.people.allow_external:
+        line = "This channel is shared with another company, and they would read my answer. Ask me elsewhere."
+        return _refuse(body, person.user, "shared channel", line)
     external = person.is_external or bool(body.get("external"))
     allowed = (
         (person.is_member and not external)
@@ -98,7 +101,9 @@ async def _bot(desk: Desk, session: Session, body: dict[str, Any], author: str) 
     if author not in desk.policy.people.allow_bots or not body.get("mentions_us"):
         return _ignore(body, author, "written by a bot")
     if session.bot_runs >= MAX_BOT_RUNS:
-        return _ignore(body, author, f"bots have started {MAX_BOT_RUNS} runs in this thread already")
+        ignored = _ignore(body, author, f"bots have started {MAX_BOT_RUNS} runs in this thread already")
+        line = f"Bots have started {MAX_BOT_RUNS} runs here; from now on I wait for a person."
+        return ignored if "bots" in session.posted else replace(ignored, effects=[Notice(key="bots", text=line)])
     return Accepted(body, Person(author, session.thread.team, is_member=False, is_bot=True))
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bot.core.authority import Authority
-from bot.core.canon import clean
+from bot.core.canon import clean, without_hidden
 from bot.core.errors import Misconfigured
 from bot.core.labels import Trust
 from bot.core.policy import Policy, ToolPolicy
@@ -165,18 +165,18 @@ def _content(value: Any, limit: int) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """`clean`, and without NUL: stores and readers end a text there."""
-    return _without_nul(clean(value))
+    """`clean`, and nothing in it that a person would not see: what hides from people must not reach the model."""
+    return _visible(clean(value))
 
 
-def _without_nul(value: Any) -> Any:
+def _visible(value: Any) -> Any:
     match value:
         case str():
-            return value.replace("\x00", "\ufffd")
+            return without_hidden(value.replace("\x00", "\ufffd").replace("\r\n", "\n"))
         case dict():
-            return {_without_nul(key): _without_nul(item) for key, item in value.items()}
+            return {_visible(key): _visible(item) for key, item in value.items()}
         case list():
-            return [_without_nul(item) for item in value]
+            return [_visible(item) for item in value]
         case _:
             return value
 

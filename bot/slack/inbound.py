@@ -104,6 +104,7 @@ def _message(body: Mapping[str, Any], event: Mapping[str, Any], us: Us) -> Taken
     if not addressed and not reply:
         return Drop("neither a mention, a direct message nor a reply")
     read_body = message_body(event, us) | {"external": _external(event, us)}
+    read_body["shared_channel"] = bool(body.get("is_ext_shared_channel"))
     claim = _claim(body, us, thread, ts, "message")
     if reply and not read_body["bot"] and _STOP.match(read_body["text"]):
         stop = {"user": read_body["author"], "ts": ts, "external": read_body["external"]}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.core.canon import MAX_DEPTH, canonical, clean, digest, hidden_characters
+from bot.core.canon import MAX_DEPTH, canonical, clean, digest, hidden_characters, without_hidden
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
@@ -69,6 +69,12 @@ def test_invisible_characters_are_found_wherever_they_stand(hidden: str) -> None
     """In keys and values, at any depth."""
     assert hidden_characters({"to": ["x", {"y" + hidden: 1}]})
     assert hidden_characters(["a" + hidden])
+
+
+def test_hidden_characters_can_be_dropped_and_are_counted() -> None:
+    """What people do not see must not reach the model; emoji stay whole."""
+    assert without_hidden("pay\U000e0041\U000e0042 now\u202e") == "pay now [3 invisible characters were dropped]"
+    assert without_hidden("a\tb\n👩\u200d🚒") == "a\tb\n👩\u200d🚒"
 
 
 def test_emoji_sequences_tabs_and_line_feeds_are_no_invisible_characters() -> None:

@@ -111,6 +111,16 @@ async def test_outsiders_that_the_policy_allows_are_answered_and_taint() -> None
     assert len(world.answers) == 1
 
 
+async def test_in_a_channel_that_another_company_reads_nothing_is_answered() -> None:
+    """Unless the policy allows outsiders."""
+    world = World([DONE])
+    await world.says("what do we owe?", shared_channel=True)
+    await world.settle()
+
+    assert world.model.requests == []
+    assert "shared with another company" in world.surface.whispers[0].body["text"]
+
+
 async def test_nobody_is_answered_on_a_failed_look_up_and_it_is_said() -> None:
     """Fail closed, aloud."""
     world = World([DONE])
@@ -134,6 +144,7 @@ async def test_a_bot_wakes_us_only_when_it_is_allowed_and_mentions_us_and_never_
     await world.settle()
 
     assert len(world.answers) == 10
+    assert [one["key"] for one in world.surface.of_kind("notice")] == ["bots"]
     assert "already" in world.of("MessageIgnored")[0]["reason"]
     assert world.of("MessageIgnored")[-1]["reason"] == "written by a bot"
 
