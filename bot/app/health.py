@@ -11,14 +11,16 @@ from bot.app.wiring import Plant
 from bot.core.errors import OutsideFailed
 
 
-async def serve_public(plant: Plant, listener: socket.socket, *, http: bool, ingress: bool) -> web.AppRunner:
+async def serve_public(
+    plant: Plant, listener: socket.socket, *, http: bool, ingress: bool, working: bool
+) -> web.AppRunner:
     """/healthz and /readyz; /slack/events with --http."""
 
     async def alive(_: web.Request) -> web.Response:
         return web.Response(text="ok\n")
 
     async def ready(_: web.Request) -> web.Response:
-        troubles = await _troubles(plant, ingress=ingress and not http)
+        troubles = await _troubles(plant, ingress=ingress and not http, working=working)
         return web.Response(text="\n".join(troubles or ["ready"]) + "\n", status=503 if troubles else 200)
 
     app = web.Application(client_max_size=2 * 2**20)
@@ -50,7 +52,7 @@ async def _listen(app: web.Application, listener: socket.socket) -> web.AppRunne
     return runner
 
 
-async def _troubles(plant: Plant, *, ingress: bool) -> list[str]:
+async def _troubles(plant: Plant, *, ingress: bool, working: bool) -> list[str]:
     found: list[str] = []
     try:
         async with asyncio.timeout(2):
@@ -59,4 +61,6 @@ async def _troubles(plant: Plant, *, ingress: bool) -> list[str]:
         found.append(str(failure) or "the store does not answer")
     if ingress and not await plant.ingress.healthy():
         found.append("the Slack socket is not connected")
+    if working and (trouble := await plant.model.trouble()):
+        found.append(trouble)
     return found

@@ -26,14 +26,14 @@ async def serve(settings: Settings, policy: Policy, *, role: str, http: bool) ->
     public = listening_socket("PLIMSOLL_HTTP", settings.http)
     admin = listening_socket("PLIMSOLL_ADMIN", settings.admin)
     print(f"plimsoll: http {_shown(public)}, admin {_shown(admin)}", flush=True)
-    plant = await build(settings, policy, http=http)
+    plant = await build(settings, policy, http=http, role=role)
     stopping = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stopping.set)
     ingress, working = role in ("all", "ingress"), role in ("all", "worker")
     runners: list[web.AppRunner] = []
     try:
-        runners.append(await serve_public(plant, public, http=http, ingress=ingress))
+        runners.append(await serve_public(plant, public, http=http, ingress=ingress, working=working))
         runners.append(await serve_admin(plant, admin))
         if ingress and not http:
             await plant.ingress.start()

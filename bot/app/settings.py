@@ -73,10 +73,13 @@ class Settings:
             admin=_address("PLIMSOLL_ADMIN", env.get("PLIMSOLL_ADMIN"), ADMIN),
         )
 
-    def check_for_serve(self, policy: Policy, *, http: bool) -> None:
+    def check_for_serve(self, policy: Policy, *, http: bool, role: str = "all") -> None:
         """Everything that `serve` needs is there and may be used. Raises `Misconfigured` naming all that is not."""
-        needed = {"SLACK_BOT_TOKEN": self.bot_token, "ANTHROPIC_API_KEY": self.api_key}
-        needed |= {"SLACK_SIGNING_SECRET": self.signing_secret} if http else {"SLACK_APP_TOKEN": self.app_token}
+        needed = {"SLACK_BOT_TOKEN": self.bot_token}
+        if role != "worker":
+            needed |= {"SLACK_SIGNING_SECRET": self.signing_secret} if http else {"SLACK_APP_TOKEN": self.app_token}
+        if role != "ingress":
+            needed["ANTHROPIC_API_KEY"] = self.api_key
         if missing := [name for name, value in needed.items() if not value]:
             how = "plimsoll serve --http" if http else "plimsoll serve"
             raise Misconfigured(f"{how} needs {', '.join(missing)} in the environment")

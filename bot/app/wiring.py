@@ -81,9 +81,9 @@ def make_toolbox(settings: Settings, policy: Policy, tracer: Notes) -> LocalTool
     return LocalToolbox(tools, policy, resources, tracer, SystemClock())
 
 
-async def build(settings: Settings, policy: Policy, *, http: bool) -> Plant:
+async def build(settings: Settings, policy: Policy, *, http: bool, role: str = "all") -> Plant:
     """Check, connect and join everything; whatever cannot go on is said in one line and nothing is left open."""
-    settings.check_for_serve(policy, http=http)
+    settings.check_for_serve(policy, http=http, role=role)
     tracer = Notes()
     toolbox = make_toolbox(settings, policy, tracer)
     # No proxy: aiohttp would obey one even for loopback addresses.

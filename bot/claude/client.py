@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 READ_TIMEOUT_S = 60.0
 """Nothing at all for this long is a dead stream; the service pings more often."""
+LOOK_EVERY_S, LOOK_S = 30.0, 3.0
+"""How often readiness asks the service for a sign of life, and how long it waits for one."""
 
 
 class Claude:
@@ -29,6 +31,8 @@ class Claude:
         self._base_url = base_url
         self._client: AsyncAnthropic | None = None
         self._making = asyncio.Lock()
+        self._looked = float("-inf")
+        self._trouble = ""
 
     async def warm_up(self) -> AsyncAnthropic:
         """The client, imported and built off the event loop."""
@@ -111,6 +115,18 @@ class Claude:
     def price(self, model: str, usage: Usage) -> float | None:
         """At the dearest; `None` for a model without a price."""
         return worst(model, usage)
+
+    async def trouble(self) -> str:
+        """Why the service cannot be used just now, in one line; empty when it answers. Asked at most every 30 s."""
+        now = asyncio.get_running_loop().time()
+        if now - self._looked > LOOK_EVERY_S:
+            self._looked, self._trouble = now, ""
+            try:
+                async with asyncio.timeout(LOOK_S):
+                    await (await self.warm_up()).models.list(limit=1)
+            except Exception as error:  # noqa: BLE001  the SDK lets raw transport errors through
+                self._trouble = classify(error).line
+        return self._trouble
 
     async def close(self) -> None:
         """End the connections."""

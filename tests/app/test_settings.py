@@ -75,8 +75,8 @@ def test_a_token_that_no_header_can_carry_is_refused_unseen(value: str) -> None:
 @pytest.mark.parametrize(
     ("http", "missing"),
     [
-        (False, "plimsoll serve needs SLACK_BOT_TOKEN, ANTHROPIC_API_KEY, SLACK_APP_TOKEN in the environment"),
-        (True, "serve --http needs SLACK_BOT_TOKEN, ANTHROPIC_API_KEY, SLACK_SIGNING_SECRET in the environment"),
+        (False, "plimsoll serve needs SLACK_BOT_TOKEN, SLACK_APP_TOKEN, ANTHROPIC_API_KEY in the environment"),
+        (True, "serve --http needs SLACK_BOT_TOKEN, SLACK_SIGNING_SECRET, ANTHROPIC_API_KEY in the environment"),
     ],
 )
 def test_all_missing_variables_are_named_at_once(http: bool, missing: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from aiohttp import ClientSession
 
 from bot.lab.slack_human import words_of
 from tests.live import live
@@ -96,7 +97,14 @@ async def test_a_model_that_cannot_be_reached_stops_no_start_and_is_said_in_the_
     """One clear line, with a reference; no stack trace at anybody."""
     async with live(tmp_path) as world:
         await world.model.stop()
-        await world.start()
+        process = await world.spawn("serve")
+        assert process.stdout is not None
+        first = (await process.stdout.readline()).decode()
+        while b"ready" not in await process.stdout.readline():
+            pass
+        async with ClientSession() as session:
+            answered = await session.get(first.split("http ")[1].split(",")[0] + "/readyz")
+            assert "could not be reached" in await answered.text()
 
         thread = await world.ask("Where is order 4930?")
         answer = await world.answer(thread, timeout_s=60)
