@@ -15,7 +15,7 @@ from bot.core.effects import Notice
 from bot.core.errors import Misconfigured, OutsideFailed
 from bot.core.events import MessageIgnored
 from bot.core.words import ThreadId
-from bot.engine.storage import Commit, InboxItem
+from bot.engine.storage import Commit, Held, InboxItem
 from bot.store.embedded import Embedded
 from bot.store.redis_store import RedisStore
 from tests.valkey import fresh_store
@@ -75,6 +75,34 @@ async def test_lost_replies_double_nothing(valkey: Embedded) -> None:
         assert len(await sure.outbox.rows(THREAD)) == 80
 
 
+async def test_lost_replies_neither_deliver_twice_nor_make_a_first_attempt_look_like_a_second(valkey: Embedded) -> None:
+    """What was posted comes back once; a call that was never made is not called unknown."""
+    async with fresh_store(valkey) as sure:
+        await sure.inbox.enqueue(InboxItem(THREAD, "message", {"ts": "1"}), claim="m1")
+        held = await sure.lease.next_ready("w", wait_s=1, lease_s=60)
+        assert held is not None
+        effects = [Notice(key=f"n{number}", text="x") for number in range(80)]
+        await sure.log.commit(held, Commit(effects=effects))
+
+        async with _losing(valkey.socket, 0.10) as url:
+            shaky = await _connected(url)
+            for row in await sure.outbox.rows(THREAD):
+                await _persist(lambda row=row: shaky.outbox.done(held, row.id, [(row.id, "1.1")]))
+            begun = [await _begun(shaky, held, f"c{number}") for number in range(80)]
+            await shaky.close()
+
+        posted = [item.body["keys"] for item in await sure.inbox.peek(THREAD) if item.kind == "posted"]
+        assert len(posted) == 80 and await sure.outbox.rows(THREAD) == []
+        assert set(begun) <= {"new", "lost"} and begun.count("new") > 70
+
+
+async def _begun(store: RedisStore, held: Held, call_id: str) -> str:
+    try:
+        return (await store.ledger.begin(held, call_id, "key"))[0]
+    except OutsideFailed:
+        return "lost"
+
+
 async def _connected(url: str) -> RedisStore:
     for _ in range(20):
         with contextlib.suppress(OutsideFailed):
@@ -128,6 +156,20 @@ async def test_a_server_that_would_forget_is_refused_with_the_line_to_change(
             await RedisStore.connect(server.url)
         if setting == "appendonly":
             await (await RedisStore.connect(server.url, ephemeral=True)).close()
+    finally:
+        server.close()
+
+
+async def test_a_replica_is_refused_and_its_primary_is_asked_for(tmp_path: Path) -> None:
+    """Its writes would be refused, or lost."""
+    server = Embedded(tmp_path).start()
+    try:
+        store = await RedisStore.connect(server.url)
+        await store.clients.commands.replicaof("127.0.0.1", "1")
+        await store.close()
+
+        with pytest.raises(Misconfigured, match="is a replica; point REDIS_URL at its primary"):
+            await RedisStore.connect(server.url)
     finally:
         server.close()
 
