@@ -123,7 +123,9 @@ class LocalSlack(Humans):
         raise asyncio.CancelledError
 
     async def _answer(self, method: str, arguments: dict[str, Any], request: web.Request) -> dict[str, Any]:
-        token = request.headers.get("Authorization", "").removeprefix("Bearer ") or str(arguments.get("token", ""))
+        token = request.headers.get("Authorization", "").removeprefix("Bearer").strip() or str(
+            arguments.get("token", "")
+        )
         if method == "apps.connections.open":
             if token != APP_TOKEN:
                 return {

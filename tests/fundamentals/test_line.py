@@ -8,7 +8,9 @@ import pytest
 from aiohttp import ClientSession
 
 from bot.lab.slack_human import words_of
+from bot.store.embedded import Embedded
 from tests.live import live
+from tests.valkey import fresh_store
 
 pytestmark = pytest.mark.wire
 
@@ -133,3 +135,19 @@ async def test_tools_of_a_module_outside_the_project_are_used(tmp_path: Path) ->
 
         assert "on the moon" in await world.answer(thread)
         assert [tool["name"] for tool in world.model.requests[0]["tools"]] == ["get_shipment"]
+
+
+async def test_a_redis_of_the_operator_s_own_is_used_and_its_log_read_from_there(
+    tmp_path: Path, valkey: Embedded
+) -> None:
+    """`REDIS_URL`: bot and auditor meet on it, and nothing is started beside it."""
+    async with fresh_store(valkey), live(tmp_path) as world:
+        world.env["REDIS_URL"] = valkey.url
+        await world.start()
+
+        thread = await world.ask("Where is order 4930?")
+        await world.answer(thread)
+        code, told = await world.command("audit", "threads")
+
+        assert (code, thread in told) == (0, True)
+        assert not (tmp_path / "state" / "data").exists()
