@@ -16,6 +16,7 @@ from bot.core.errors import OutsideFailed
 from bot.core.policy import Policy
 from bot.engine.timers import run_timers
 from bot.engine.worker import Worker
+from bot.telemetry.notes import quiet_libraries
 
 DRAIN_S = 10.0
 """How long threads under way may finish their step after a stop signal."""
@@ -23,6 +24,7 @@ DRAIN_S = 10.0
 
 async def serve(settings: Settings, policy: Policy, *, role: str, http: bool) -> None:
     """Until SIGTERM or SIGINT. Raises `Misconfigured` or `OutsideFailed` when it cannot start."""
+    quiet_libraries()
     public = listening_socket("PLIMSOLL_HTTP", settings.http)
     admin = listening_socket("PLIMSOLL_ADMIN", settings.admin)
     print(f"plimsoll: http {_shown(public)}, admin {_shown(admin)}", flush=True)
