@@ -82,9 +82,18 @@ async def test_a_log_is_exported_verified_offline_and_found_out_when_it_was_touc
 
     assert [code for code, _ in (shown, exported, whole, stored, cut, forged)] == [0, 0, 0, 0, 1, 1]
     assert "cut off" in cut[1] and "entry 1" in forged[1]
-    assert set(json.loads(lines[0])) == set(
-        ["v", "seq", "at", "type", "run", "payload", "salt", "payload_digest", "prev", "hash"]
-    )
+    assert set(json.loads(lines[0])) == {
+        "v",
+        "seq",
+        "at",
+        "type",
+        "run",
+        "payload",
+        "salt",
+        "payload_digest",
+        "prev",
+        "hash",
+    }
 
 
 async def test_a_taken_port_that_was_asked_for_is_an_error_and_a_taken_default_is_not(tmp_path: Path) -> None:
