@@ -41,8 +41,10 @@ class Clients:
 
     async def call(self, name: str, keys: list[str], *arguments: str | int | float) -> Any:
         """One Function. Raises `Fenced` for a stale writer, `OutsideFailed` when the store cannot do it."""
-        async with self.failures(name):
+        try:
             answer = await self._fcall(name, keys, arguments)
+        except (RedisError, OSError) as error:
+            raise self._ours(name, error) from error
         if answer == "FENCED":
             raise Fenced(f"{name}: another worker owns this thread now")
         if answer == "FORKED":
@@ -74,14 +76,15 @@ class Clients:
         """Turn the client's errors into one clear line; the password never appears."""
         try:
             yield
-        except ResponseError as error:
-            # The client has classes of its own for most of what tells of the server's state.
-            if type(error) is ResponseError and not str(error).startswith(_SERVER_SAYS):
-                raise OurFault(f"{doing}: {error}") from error
-            raise OutsideFailed(f"Redis at {self.place} could not {doing}: {error}", retryable=True) from error
         except (RedisError, OSError) as error:
-            why = str(error).split("\n", 1)[0] or type(error).__name__
-            raise OutsideFailed(f"Redis at {self.place} could not {doing}: {why}", retryable=True) from error
+            raise self._ours(doing, error) from error
+
+    def _ours(self, doing: str, error: Exception) -> Exception:
+        # The client has classes of its own for most of what tells of the server's state.
+        if type(error) is ResponseError and not str(error).startswith(_SERVER_SAYS):
+            return OurFault(f"{doing}: {error}")
+        why = str(error).split("\n", 1)[0] or type(error).__name__
+        return OutsideFailed(f"Redis at {self.place} could not {doing}: {why}", retryable=True)
 
     async def close(self) -> None:
         """End all connections."""

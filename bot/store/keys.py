@@ -7,12 +7,18 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
+from functools import lru_cache
 
 from bot.core.words import ThreadId
 
 CLAIM_MS = 3 * 24 * 3600 * 1000
 """How long a claimed event is remembered: Slack repeats within minutes, people's clicks within days."""
 GROUP = "workers"
+
+
+@lru_cache(maxsize=4096)
+def _tag(thread: ThreadId, partitions: int) -> str:
+    return f"{{p{zlib.crc32(str(thread).encode()) % partitions:02d}}}"
 
 
 @dataclass(frozen=True)
@@ -23,7 +29,7 @@ class Keys:
 
     def tag(self, thread: ThreadId) -> str:
         """The hash tag of a thread's partition."""
-        return f"{{p{zlib.crc32(str(thread).encode()) % self.partitions:02d}}}"
+        return _tag(thread, self.partitions)
 
     def tags(self) -> list[str]:
         """All partitions."""

@@ -16,6 +16,8 @@ from bot.engine.storage import Commit, Held
 from bot.store.clients import Clients
 from bot.store.keys import Keys
 
+# Made once: `json.dumps` with options makes an encoder for each call.
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _STREAM_ID = re.compile(r"^\d+-\d+$")
 
 
@@ -71,8 +73,8 @@ class RedisLog:
         """One entry and nothing else: the cheap case."""
         thread, keys = held.thread, self._keys
         names = [keys.state(thread), keys.log(thread), keys.payloads(thread), keys.index(keys.tag(thread))]
-        given = (held.epoch, held.owner, entry.seq - 1, entry.prev, entry.hash, _ms(entry.at), str(thread))
-        await self._clients.call("append", names, *given, pack_head(entry), pack_payload(entry))
+        small = f"{held.epoch} {held.owner} {entry.seq - 1} {entry.prev} {entry.hash} {_ms(entry.at)}"
+        await self._clients.call("append", names, small, pack_head(entry), pack_payload(entry))
 
 
 def _check(thread: ThreadId, step: Commit) -> None:
@@ -100,15 +102,12 @@ def _items(step: Commit) -> list[str | int]:
 
 def pack_head(entry: Entry) -> str:
     """What the stream keeps of an entry."""
-    return json.dumps(
-        [entry.v, entry.at, entry.type, entry.run, entry.prev, entry.payload_digest, entry.hash],
-        separators=(",", ":"),
-    )
+    return _encode([entry.v, entry.at, entry.type, entry.run, entry.prev, entry.payload_digest, entry.hash])
 
 
 def pack_payload(entry: Entry) -> str:
     """What stands beside the stream, and can be erased alone."""
-    return json.dumps([entry.salt, dict(entry.payload or {})], separators=(",", ":"), ensure_ascii=False)
+    return _encode([entry.salt, dict(entry.payload or {})])
 
 
 async def read_entries(clients: Clients, keys: Keys, thread: ThreadId, after: int = 0) -> list[Entry]:
