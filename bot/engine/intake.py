@@ -81,7 +81,8 @@ async def _message(desk: Desk, writer: Writer, item: InboxItem) -> bool:
         return True
     if run.waiting:
         return await _hold(writer, item, session)
-    if run.open_calls or run.cancelled_by:
+    if run.open_calls or run.cancelled_by or run.reply is not None:
+        # Between turns only: results come first, and an answer that is there is said before the next word is read.
         return False
     await writer.write(judged.event(run.principal), consumed=[item.id])
     return True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from bot.core.policy import Policy
@@ -167,6 +169,25 @@ async def test_a_message_during_a_decision_is_held_told_once_and_read_afterwards
     assert len(label_before) == 1
     assert [one["text"] for one in world.of("MessageReceived")] == ["pay them", "and hurry", "really"]
     assert world.of("RunFinished")[0]["messages"] == ["1.0", "2.0", "3.0"]
+
+
+async def test_a_message_that_arrives_with_the_answer_does_not_swallow_it() -> None:
+    """What the model answered is said; the message starts the next run."""
+    world = World([DONE, Says("And that.")])
+    ask = world.model.ask
+
+    async def interrupted(request: Any, deadline: Any) -> Any:
+        reply = await ask(request, deadline)
+        if len(world.model.requests) == 1:
+            await world.says("and that?", ts="2.0")
+        return reply
+
+    world.model.ask = interrupted  # type: ignore[method-assign]  # somebody writes while the model answers
+    await world.says("this?")
+    await world.settle()
+
+    assert [one["text"] for one in world.answers] == ["Done.", "And that."]
+    assert [one["messages"] for one in world.of("RunFinished")] == [["1.0"], ["2.0"]]
 
 
 async def test_stop_drops_an_open_decision_at_once() -> None:
