@@ -52,6 +52,9 @@ class Delivering:
         self._connected = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._turn = 0
+        self._transports: dict[int, asyncio.Transport | None] = {}
+        self.tickets: set[str] = set()
+        """Given out by apps.connections.open, each good for one connection."""
 
     def event(self, event: dict[str, Any], *, shared: bool = False) -> list[Delivery]:
         """An Events API callback."""
@@ -78,7 +81,8 @@ class Delivering:
         return delivery
 
     async def _deliver(self, delivery: Delivery) -> None:
-        for wait_s in (0.0, *self.retry_s):
+        # Events come again; a click does not: the person sees an error and clicks once more.
+        for wait_s in (0.0, *self.retry_s) if delivery.kind == "events_api" else (0.0,):
             await asyncio.sleep(wait_s)
             delivery.attempts += 1
             sent = self._by_http if self.request_url else self._by_socket
@@ -88,7 +92,11 @@ class Delivering:
         delivery.done.set()
 
     async def _by_socket(self, delivery: Delivery) -> bool:
-        await self._connected.wait()
+        if delivery.kind == "interactive" and not self.sockets:
+            return False  # a click that finds nobody is told so at once
+        while not self.sockets:
+            await self._connected.wait()
+            await asyncio.sleep(0)
         self._turn += 1
         socket = self.sockets[self._turn % len(self.sockets)]
         frame = {
@@ -142,16 +150,22 @@ class Delivering:
 
     async def link(self, request: web.Request) -> web.WebSocketResponse:
         """One Socket Mode connection, until it closes."""
+        ticket = request.query.get("ticket", "")
+        if ticket not in self.tickets or "Origin" in request.headers:
+            # Any page in a browser could open a socket to this machine, and would be given people's messages.
+            raise web.HTTPForbidden(text="no valid ticket")
+        self.tickets.discard(ticket)
         socket = web.WebSocketResponse(heartbeat=30)
         await socket.prepare(request)
-        self.sockets.append(socket)
         hello = {
             "type": "hello",
-            "num_connections": len(self.sockets),
+            "num_connections": len(self.sockets) + 1,
             "debug_info": {"host": "lab", "approximate_connection_time": 18060},
             "connection_info": {"app_id": APP},
         }
         await socket.send_json(hello)
+        self.sockets.append(socket)
+        self._transports[id(socket)] = request.transport
         self._connected.set()
         try:
             async for message in socket:
@@ -174,6 +188,7 @@ class Delivering:
     def _drop(self, socket: web.WebSocketResponse) -> None:
         if socket in self.sockets:
             self.sockets.remove(socket)
+            self._transports.pop(id(socket), None)
         if not self.sockets:
             self._connected.clear()
 
@@ -183,10 +198,12 @@ class Delivering:
             await socket.send_json({"type": "disconnect", "reason": reason, "debug_info": {"host": "lab"}})
 
     async def abort(self) -> None:
-        """Cut every connection without a word."""
+        """Cut every connection without a word, as a broken line does."""
         for socket in list(self.sockets):
+            transport = self._transports.get(id(socket))
             self._drop(socket)
-            await socket.close()
+            if transport is not None:
+                transport.abort()
 
     async def connected(self, timeout_s: float = 10.0) -> None:
         """Until at least one connection is there."""

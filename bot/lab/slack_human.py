@@ -111,7 +111,9 @@ class Humans:
         self, user: str, ts: str, button: str, channel: str = "C0SUPPORT", *, nth: int = 0, **forged: Any
     ) -> Delivery:
         """Tap a button by its text or action id; refuses when the message shows no such button."""
-        found = [one for one in self.buttons(channel, ts, user) if button in (one["text"]["text"], one["action_id"])]
+        found = [
+            one for one in self.buttons(channel, ts, user) if button in (one["text"]["text"], one.get("action_id"))
+        ]
         assert len(found) > nth, f"message {ts} shows no button {button!r}"
         post = self.workspace.find(channel, ts)
         assert post is not None
@@ -138,7 +140,6 @@ class Humans:
             "channel": {"id": post.channel, "name": self.workspace.channels[post.channel].name},
             "message": post.shown(),
             "trigger_id": f"{uuid.uuid4().hex}|{user}",
-            "response_url": "https://hooks.slack.com/actions/lab",
             "actions": [action],
         }
         deliveries = [self.delivering.send("interactive", payload) for _ in range(self.delivering.duplicate)]

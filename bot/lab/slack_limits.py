@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -88,7 +89,7 @@ def block_faults(blocks: list[Any]) -> list[str]:
     seen: dict[str, set[str]] = {"block_id": set(), "action_id": set()}
     for place, block in enumerate(blocks):
         where = f"/blocks/{place}"
-        if not isinstance(block, dict) or block.get("type") not in KNOWN_BLOCKS:
+        if not isinstance(block, dict) or str(block.get("type")) not in KNOWN_BLOCKS:
             kind = block.get("type") if isinstance(block, dict) else block
             faults.append(f"[ERROR] unsupported type: {kind} [json-pointer:{where}/type]")
             continue
@@ -124,6 +125,8 @@ def _text(value: Any, where: str, longest: int, kinds: tuple[str, ...] = ("plain
 
 def _section(block: dict[str, Any], where: str, seen: dict[str, set[str]]) -> list[str]:
     fields = block.get("fields")
+    if fields is not None and not isinstance(fields, list):
+        return [f"[ERROR] a list expected [json-pointer:{where}/fields]"]
     if block.get("text") is None and not fields:
         return [f"[ERROR] missing required field: text or fields [json-pointer:{where}]"]
     faults = _text(block["text"], f"{where}/text", SECTION_TEXT) if block.get("text") is not None else []
@@ -141,6 +144,9 @@ def _actions(block: dict[str, Any], where: str, seen: dict[str, set[str]]) -> li
     faults: list[str] = []
     for place, element in enumerate(elements):
         inside = f"{where}/elements/{place}"
+        if not isinstance(element, dict):
+            faults.append(f"[ERROR] not an element [json-pointer:{inside}]")
+            continue
         faults += _id(element, "action_id", inside, seen)
         if element.get("type") == "button":
             faults += _text(element.get("text"), f"{inside}/text", BUTTON_TEXT, ("plain_text",))
@@ -157,7 +163,7 @@ def _context(block: dict[str, Any], where: str, seen: dict[str, set[str]]) -> li
         return [f"[ERROR] 1 to {CONTEXT_ELEMENTS} items allowed [json-pointer:{where}/elements]"]
     faults: list[str] = []
     for place, element in enumerate(elements):
-        if element.get("type") != "image":
+        if not isinstance(element, dict) or element.get("type") != "image":
             faults += _text(element, f"{where}/elements/{place}", SECTION_TEXT)
     return faults
 
@@ -182,6 +188,8 @@ def _table(block: dict[str, Any], where: str, seen: dict[str, set[str]]) -> list
     rows = block.get("rows")
     if not isinstance(rows, list) or not 1 <= len(rows) <= TABLE_ROWS:
         return [f"[ERROR] 1 to {TABLE_ROWS} rows [json-pointer:{where}/rows]"]
+    if not all(isinstance(row, list) and all(isinstance(cell, dict) for cell in row) for row in rows):
+        return [f"[ERROR] rows of cells expected [json-pointer:{where}/rows]"]
     if any(not 1 <= len(row) <= TABLE_COLUMNS for row in rows):
         return [f"[ERROR] 1 to {TABLE_COLUMNS} columns [json-pointer:{where}/rows]"]
     cells = [str(cell.get("text") or cell.get("elements") or "") for row in rows for cell in row]
@@ -247,6 +255,6 @@ class Rates:
         level = min(float(burst), level + (now - at) * per_s)
         if level < 1:
             self._buckets[name] = (level, now)
-            return max(1, round((1 - level) / per_s))
+            return max(1, math.ceil((1 - level) / per_s))
         self._buckets[name] = (level - 1, now)
         return 0

@@ -54,7 +54,7 @@ class Methods:
             "views.update": self._view,
             "views.publish": self._view,
             "reactions.add": self._react,
-            "reactions.remove": self._react,
+            "reactions.remove": self._unreact,
             "blocks.validate": self._validate,
             "bots.info": self._bot,
         }
@@ -268,8 +268,6 @@ class Methods:
     async def _bot(self, call: Call) -> Answer:
         return {"bot": {"id": BOT, "app_id": APP, "user_id": BOT_USER, "name": "plimsoll"}}
 
-    # -- the rest -----------------------------------------------------------------------------------------
-
     async def _view(self, call: Call) -> Answer:
         view = call.get("view") or {}
         view = json.loads(view) if isinstance(view, str) else view
@@ -286,6 +284,13 @@ class Methods:
         if post is None:
             raise Refused("message_not_found")
         self._workspace.reactions.setdefault((post.channel, post.ts), set()).add(str(call.get("name")))
+        return {}
+
+    async def _unreact(self, call: Call) -> Answer:
+        found = self._workspace.reactions.get((self._channel(call).id, str(call.get("timestamp"))), set())
+        if (name := str(call.get("name"))) not in found:
+            raise Refused("no_reaction")
+        found.discard(name)
         return {}
 
     async def _validate(self, call: Call) -> Answer:

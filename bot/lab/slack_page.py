@@ -30,7 +30,7 @@ ROLES = {
 POLL_S = 20.0
 Audit = Callable[[str], Awaitable[str]]
 _USER = re.compile(r"&lt;@([UW][A-Z0-9]+)&gt;")
-_LINK = re.compile(r"&lt;(https?://[^|&\s]+)(?:\|([^&]*))?&gt;")
+_LINK = re.compile(r"&lt;(https?://(?:[^|&\s]|&amp;)+)(?:\|((?:[^&]|&(?!gt;))*))?&gt;")
 _FENCE = re.compile(r"```\n?(.*?)\n?```", re.DOTALL)
 _BOLD, _ITALIC, _CODE = re.compile(r"\*([^*\n]+)\*"), re.compile(r"\b_([^_\n]+)_\b"), re.compile(r"`([^`\n]+)`")
 
@@ -51,7 +51,9 @@ class Page:
 
     async def state(self, request: web.Request) -> web.Response:
         """What the person sees, once it is newer than `after`."""
-        after, user = int(request.query.get("after", "-1")), request.query.get("user", "U0ALICE")
+        text = request.query.get("after", "-1")
+        after = int(text) if text.lstrip("-").isdecimal() else -1
+        user = request.query.get("user", "U0ALICE")
         version = self._slack.workspace.version
         if version <= after:
             version = await self._slack.workspace.wait_past(after, POLL_S)
@@ -64,7 +66,8 @@ class Page:
             for one in workspace.channels.values()
             if user in one.members and BOT_USER in one.members
         ]
-        posts = [self._post(post, user) for post in workspace.posts]
+        seen = {one["id"] for one in channels}
+        posts = [self._post(post, user) for post in workspace.posts if post.channel in seen]
         whispers = [self._whisper(one) for one in workspace.whispers if one.user == user]
         statuses = {f"{channel}/{ts}": status for (channel, ts), status in workspace.statuses.items()}
         return {
@@ -86,7 +89,7 @@ class Page:
             "bot": bool(post.bot_id),
             "html": self._html(post.blocks, post.text),
             "buttons": [
-                {"text": one["text"]["text"], "action": one["action_id"], "style": one.get("style", "")}
+                {"text": one["text"]["text"], "action": one.get("action_id", ""), "style": one.get("style", "")}
                 for one in self._slack.buttons(post.channel, post.ts, user)
             ],
         }
@@ -136,9 +139,10 @@ class Page:
 
     async def act(self, request: web.Request) -> web.Response:
         """Type, click or stop as that person."""
-        body = await request.json()
+        body = await _json(request)
         user, channel, thread = (str(body.get(name) or "") for name in ("user", "channel", "thread"))
-        if user not in ROLES or channel not in self._slack.workspace.channels:
+        place = self._slack.workspace.channels.get(channel)
+        if user not in ROLES or place is None or user not in place.members:
             raise web.HTTPBadRequest(text="no such person or channel")
         match body.get("what"):
             case "say" if text := str(body.get("text") or "").strip():
@@ -166,12 +170,21 @@ class Page:
         return web.Response(text=await self._audit(f"{channel}/{thread}"), headers=_HEADERS)
 
 
+async def _json(request: web.Request) -> dict[str, Any]:
+    try:
+        body = await request.json()
+    except ValueError:
+        raise web.HTTPBadRequest(text="not JSON") from None
+    return body if isinstance(body, dict) else {}
+
+
 def _slack_text(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 _HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; connect-src 'self'",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; connect-src 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
 }
@@ -183,7 +196,7 @@ async def _only_from_here(request: web.Request, handler: Any) -> web.StreamRespo
     if request.path.startswith(("/page", "/audit")) or request.path == "/":
         host = urlsplit(f"//{request.host}").hostname
         origin = request.headers.get("Origin")
-        if host not in ("127.0.0.1", "localhost") or (origin and urlsplit(origin).netloc != request.host):
+        if host not in ("127.0.0.1", "localhost") or (origin and origin != f"http://{request.host}"):
             raise web.HTTPForbidden(text="only from this page")
         if request.method == "POST" and request.content_type != "application/json":
             raise web.HTTPForbidden(text="only from this page")

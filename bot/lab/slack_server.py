@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 from aiohttp import web
 
@@ -90,6 +92,9 @@ class LocalSlack(Humans):
 
     async def _api(self, request: web.Request) -> web.StreamResponse:
         method = request.match_info["method"]
+        if "Origin" in request.headers or urlsplit(f"//{request.host}").hostname not in ("127.0.0.1", "localhost"):
+            # The lab's tokens are public: a page of somebody else must not be able to use them.
+            raise web.HTTPForbidden(text="the Web API is not for browsers")
         fault = self.faults.take(method)
         if isinstance(fault, Lost) and not fault.after:
             return self._cut(request)
@@ -132,7 +137,9 @@ class LocalSlack(Humans):
                     "ok": False,
                     "error": "not_allowed_token_type" if token.startswith("xoxb") else "invalid_auth",
                 }
-            return {"ok": True, "url": f"ws://127.0.0.1:{self.port}/link?ticket=lab"}
+            ticket = secrets.token_urlsafe(16)
+            self.delivering.tickets.add(ticket)
+            return {"ok": True, "url": f"ws://127.0.0.1:{self.port}/link?ticket={ticket}"}
         if token != BOT_TOKEN:
             return {"ok": False, "error": "not_authed" if not token else "invalid_auth"}
         handler = self._methods.table.get(method)

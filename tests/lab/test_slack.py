@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from aiohttp import ClientSession
+from aiohttp import ClientSession, WSServerHandshakeError
 
 from bot.lab.slack_limits import Rates, block_faults, message_faults
 from bot.lab.slack_server import APP_TOKEN, BOT_TOKEN, LocalSlack
@@ -140,7 +140,8 @@ async def test_tokens_open_only_their_own_doors(slack: LocalSlack) -> None:
 async def test_a_delivery_without_an_acknowledgement_comes_again_with_its_number(slack: LocalSlack) -> None:
     """Up to three times, then it is given up; an acknowledged one never comes again."""
     slack.delivering.ack_s, slack.delivering.retry_s = 0.1, (0.0, 0.0, 0.0)
-    async with ClientSession() as session, session.ws_connect(f"{slack.url}/link") as socket:
+    link = (await _call(slack, "apps.connections.open", token=APP_TOKEN))["url"]
+    async with ClientSession() as session, session.ws_connect(link) as socket:
         assert (await socket.receive_json())["type"] == "hello"
         await slack.say("U0ALICE", "hello")
         attempts = [(await socket.receive_json())["retry_attempt"] for _ in range(4)]
@@ -153,6 +154,46 @@ async def test_a_delivery_without_an_acknowledgement_comes_again_with_its_number
     assert attempts == [0, 1, 2, 3]
     assert (slack.delivering.all[0].gave_up, slack.delivering.all[1].acked) == (True, True)
     assert slack.delivering.all[1].attempts == 1
+
+
+@pytest.mark.wire
+async def test_another_site_in_a_browser_gets_neither_messages_nor_methods(slack: LocalSlack) -> None:
+    """The lab's tokens are public, and it listens on the machine of somebody who also browses."""
+    link = (await _call(slack, "apps.connections.open", token=APP_TOKEN))["url"]
+    evil = {"Origin": "https://evil.example", "Authorization": f"Bearer {BOT_TOKEN}"}
+    async with ClientSession() as session:
+        posted = await session.post(f"{slack.api_url}auth.test", headers=evil)
+        rebound = await session.post(f"{slack.api_url}auth.test", headers={"Host": "evil.example"})
+        for url, headers in ((link, evil), (f"{slack.url}/link", {}), (f"{slack.url}/link?ticket=lab", {})):
+            with pytest.raises(WSServerHandshakeError):
+                await session.ws_connect(url, headers=headers)
+
+    assert (posted.status, rebound.status) == (403, 403)
+
+
+@pytest.mark.wire
+async def test_a_click_that_finds_nobody_is_lost_and_a_line_that_breaks_loses_no_event(slack: LocalSlack) -> None:
+    """As in Slack: events come again, a person clicks again."""
+    ts = (await _call(slack, "chat.postMessage", channel="C0SUPPORT", text="x", blocks=[_actions(_button())]))["ts"]
+    click = await slack.click("U0CAROL", ts, "Go")
+    await click.done.wait()
+    for _ in range(5):
+        link = (await _call(slack, "apps.connections.open", token=APP_TOKEN))["url"]
+        async with ClientSession() as session, session.ws_connect(link):
+            await slack.delivering.connected()
+        await slack.delivering.abort()
+    slack.delivering.retry_s = (0.0, 0.0, 0.0)
+    waiting = slack.delivering.event({"type": "message", "text": "hello"})[0]
+    link = (await _call(slack, "apps.connections.open", token=APP_TOKEN))["url"]
+    async with ClientSession() as session, session.ws_connect(link) as socket:
+        await socket.receive_json()
+        frame = await socket.receive_json()
+        while frame["envelope_id"] != waiting.envelope_id:
+            frame = await socket.receive_json()
+        await socket.send_json({"envelope_id": frame["envelope_id"]})
+        await waiting.done.wait()
+
+    assert (click.gave_up, waiting.acked) == (True, True)
 
 
 @pytest.mark.wire
