@@ -115,14 +115,18 @@ def try_it(
 
 @config.command("check")
 def config_check(config_file: ConfigOption = None) -> None:
-    """Say whether policy file, environment and tools fit together."""
+    """Say whether policy file and tools fit together."""
     from bot.app.wiring import make_toolbox  # noqa: PLC0415  imports the tool modules
     from bot.telemetry.notes import Notes  # noqa: PLC0415  as above
 
     settings, policy = _read(config_file)
     check_api_host(settings.slack_api_url, policy)
     found = make_toolbox(settings, policy, Notes())
-    print(f"{settings.config}: good; {len(found.specs(''))} tools, policy version {policy.version[:16]}")
+    file = settings.config if settings.config.exists() else f"no {settings.config} here, defaults"
+    rules = policy.approvals
+    nobody = not any((rules.default, rules.send, rules.critical))
+    warning = "; no approvers: nothing above the line will run" if nobody else ""
+    print(f"{file}: good; {len(found.specs(''))} tools, policy version {policy.version[:16]}{warning}")
 
 
 @config.command("explain")

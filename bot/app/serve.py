@@ -25,8 +25,11 @@ DRAIN_S = 10.0
 async def serve(settings: Settings, policy: Policy, *, role: str, http: bool) -> None:
     """Until SIGTERM or SIGINT. Raises `Misconfigured` or `OutsideFailed` when it cannot start."""
     quiet_libraries()
-    public = listening_socket("PLIMSOLL_HTTP", settings.http)
-    admin = listening_socket("PLIMSOLL_ADMIN", settings.admin)
+    wanted = {"PLIMSOLL_HTTP": settings.http, "PLIMSOLL_ADMIN": settings.admin}
+    # What was asked for is taken first: a default must not stand in its way.
+    order = sorted(wanted, key=lambda name: not wanted[name][2])
+    listeners = {name: listening_socket(name, wanted[name]) for name in order}
+    public, admin = listeners["PLIMSOLL_HTTP"], listeners["PLIMSOLL_ADMIN"]
     print(f"plimsoll: http {_shown(public)}, admin {_shown(admin)}", flush=True)
     plant = await build(settings, policy, http=http, role=role)
     stopping = asyncio.Event()

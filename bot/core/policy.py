@@ -36,7 +36,7 @@ class CapsTable(_Table):
     """Where a run ends whatever the model does."""
 
     turns: int = Field(24, ge=1, le=1000)
-    tokens: int = Field(400_000, ge=1)
+    tokens: int = Field(400_000, ge=1, le=1_000_000_000)
     usd: float = Field(1.50, gt=0)
     deadline_s: float = Field(300, gt=0, le=86_400)
     barren_turns: int = Field(3, ge=1, le=100)
@@ -91,8 +91,8 @@ class ApproverRule(_Table):
 class ApprovalsTable(_Table):
     """How a person is asked. Where no rule matches nobody may decide: nothing above the ceiling runs."""
 
-    expires_after_s: float = Field(86_400, gt=0)
-    remind_after_s: float = Field(3_600, gt=0)
+    expires_after_s: float = Field(86_400, gt=0, le=31_536_000)
+    remind_after_s: float = Field(3_600, gt=0, le=31_536_000)
     asks_per_run: int = Field(3, ge=0, le=100)
     channel: ChannelId | None = None
     default: ApproverRule | None = None
@@ -115,7 +115,7 @@ class PeopleTable(_Table):
     allow_guests: bool = False
     allow_external: bool = False
     allow_bots: tuple[UserId, ...] = ()
-    runs_per_hour: int = Field(60, ge=1)
+    runs_per_hour: int = Field(60, ge=1, le=100_000)
 
 
 class EgressTable(_Table):
@@ -133,7 +133,7 @@ class HandoverTable(_Table):
 class RetentionTable(_Table):
     """How long a thread's log is kept."""
 
-    days: int = Field(365, ge=1)
+    days: int = Field(365, ge=1, le=36_500)
 
 
 class ChannelTable(_Table):

@@ -9,7 +9,7 @@ import typing
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ValidationError
 
@@ -132,6 +132,8 @@ class ToolResult:
     trust: Trust = Trust.UNTRUSTED
     readers: Readers = field(default_factory=Readers)
     retryable: bool = False
+    unknown: bool = False
+    """It may or may not have had its effect, and must not be made again without a person."""
 
 
 Run = Callable[[Any, ToolContext], Awaitable[Any]]
@@ -159,7 +161,9 @@ class Tool:
         Raises `ModelMistake` with an instruction where the arguments do not fit.
         """
         try:
-            parsed = self.arguments.model_validate_json(json.dumps(raw, allow_nan=False), strict=True)
+            parsed = self.arguments.model_validate_json(
+                json.dumps(raw, allow_nan=False), strict=True, extra=_extra(self.arguments)
+            )
             arguments: dict[str, Any] = parsed.model_dump(mode="json")
             canonical(arguments)
         except ValidationError as error:
@@ -213,7 +217,7 @@ def tool(
         spec = ToolSpec(
             name=tool_name,
             description=inspect.cleandoc(function.__doc__ or ""),
-            input_schema=arguments.model_json_schema(),
+            input_schema=_schema(arguments),
             authority=authority,
             output=output,
             readers=readers,
@@ -258,6 +262,16 @@ def _arguments_model(function: Run, caller_locals: Mapping[str, Any]) -> type[Ba
             "context: ToolContext)`, SomeModel a pydantic model"
         )
     return first
+
+
+def _extra(arguments: type[BaseModel]) -> Literal["allow", "forbid"]:
+    # A word that falls away unseen (`dry_run`, `refund_to`) would change what the model meant.
+    return "allow" if arguments.model_config.get("extra") == "allow" else "forbid"
+
+
+def _schema(arguments: type[BaseModel]) -> dict[str, Any]:
+    closed = {"additionalProperties": False} if _extra(arguments) == "forbid" else {}
+    return arguments.model_json_schema() | closed
 
 
 def _faults(error: ValidationError) -> str:

@@ -7,12 +7,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime, timedelta
 from typing import Any
 
 from bot.core import caps as limits
 from bot.core import events as e
 from bot.core.approvals import binding, bound_digest, denial_key, eligible, newest_for
+from bot.core.canon import clean
 from bot.core.effects import CardLink, Effect, SessionStatus
 from bot.core.errors import ModelMistake, OutsideFailed
 from bot.core.gate import NeedsApproval, Refused, Verdict, admit, ceiling_for, needs_person
@@ -94,10 +96,19 @@ async def _precondition(desk: Desk, session: Session, tool: Tool, call: CallStat
         limits.deadline(session, desk.clock.now()),
         desk.toolbox.resources,
     )
+    left = (context.deadline - desk.clock.now()).total_seconds()
     try:
-        return await tool.precondition(tool.parse(call.arguments), context)
+        async with asyncio.timeout(max(0.0, min(tool.spec.timeout_s, left))):
+            return clean(await tool.precondition(tool.parse(call.arguments), context))
     except ToolError as error:
         raise ModelMistake(f"{tool.name} was not run: {error}") from None
+    except Exception as fault:
+        reference = desk.clock.new_id("tool")
+        desk.tracer.note("precondition.failed", tool=tool.name, reference=reference, error=type(fault).__name__)
+        raise ModelMistake(
+            f"{tool.name} was not run: its state could not be looked up (reference {reference}). "
+            "Try again later or conclude."
+        ) from fault
 
 
 async def ask(desk: Desk, writer: Writer, call: CallState, verdict: NeedsApproval) -> Finish | None:

@@ -66,6 +66,8 @@ async def _run(desk: Desk, writer: Writer, call: CallState) -> Ran:
         return Ran(call, NOT_KNOWN)
     with desk.tracer.span(f"execute_tool {call.tool}", call=call.call_id, thread=str(writer.held.thread)):
         result = await _attempt(desk, writer, tool, call, key)
+    if result.unknown:
+        return Ran(call, NOT_KNOWN)
     await desk.store.ledger.end(writer.held, call.call_id, _dump(result))
     return Ran(call, result)
 

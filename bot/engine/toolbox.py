@@ -12,6 +12,7 @@ import asyncio
 import json
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from bot.core.authority import Authority
@@ -80,23 +81,26 @@ class LocalToolbox:
                 value = await tool.run(tool.parse(arguments), context)
             return _result(spec, value)
         except ToolError as error:
-            return _failed(spec, str(error), retryable=error.retryable)
+            return _failed(spec, _told(error), retryable=error.retryable)
         except TimeoutError:
-            return _failed(spec, f"{spec.name} did not answer in time. It may still have had its effect.")
+            if spec.authority <= Authority.EGRESS:
+                return _failed(spec, f"{spec.name} did not answer in time; nothing was read.", retryable=True)
+            return _unsure(spec, f"{spec.name} did not answer in time. It may still have had its effect.")
         except asyncio.CancelledError as fault:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
             # Nobody cancelled us: something inside the tool was cancelled, and that is the tool's failure.
             return self._crashed(spec, fault)
-        except (Exception, SystemExit) as fault:  # noqa: BLE001  whatever a tool raises, the run goes on
+        except BaseException as fault:  # noqa: BLE001  whatever a tool raises, the run goes on; signals have handlers
             return self._crashed(spec, fault)
 
     def _crashed(self, spec: ToolSpec, fault: BaseException) -> ToolResult:
         """What happened is for operators; the model gets a reference that leads them to it."""
         reference = f"tool-{secrets.token_hex(6)}"
-        self._tracer.note("tool.failed", tool=spec.name, reference=reference, error=repr(fault))
-        return _failed(spec, f"{spec.name} failed on our side (reference {reference}). Try another way or conclude.")
+        self._tracer.note("tool.failed", tool=spec.name, reference=reference, error=_told(fault))
+        said = f"{spec.name} failed on our side (reference {reference}). Try another way or conclude."
+        return _failed(spec, said) if spec.authority <= Authority.EGRESS else _unsure(spec, said)
 
 
 def _unfit(tools: Mapping[str, Tool], policy: Policy) -> list[str]:
@@ -131,6 +135,19 @@ def _under_policy(one: Tool, said: ToolPolicy | None) -> Tool:
 def _failed(spec: ToolSpec, text: str, *, retryable: bool = False) -> ToolResult:
     said = _plain(text) if text.strip() else "The tool failed without a word."
     return ToolResult(False, _capped(said, spec.max_output_bytes), spec.output, spec.readers, retryable)
+
+
+def _told(fault: BaseException) -> str:
+    """In the error's own words, which may be broken too."""
+    try:
+        return str(fault) if isinstance(fault, ToolError) else repr(fault)
+    except Exception:  # noqa: BLE001  the words of a stranger's error class
+        return type(fault).__name__
+
+
+def _unsure(spec: ToolSpec, text: str) -> ToolResult:
+    """Begun, and nobody knows how it ended; an idempotent tool has its key to find out."""
+    return replace(_failed(spec, text), unknown=not spec.idempotent)
 
 
 def _result(spec: ToolSpec, value: Any) -> ToolResult:

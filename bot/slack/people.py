@@ -9,6 +9,7 @@ from typing import Any
 
 from slack_sdk.web.async_client import AsyncWebClient
 
+from bot.core.errors import OutsideFailed
 from bot.core.policy import ApproverRule
 from bot.core.words import Person
 from bot.slack.calls import SaidNo, calling
@@ -17,6 +18,8 @@ GROUP_AGE_S = 5.0
 """A group's members are asked anew after this long: one click asks once, the next click asks again."""
 MEMBER_AGE_S = 30.0
 """Whether a named approver still is a member; who clicks is looked up fresh whatever this says."""
+AGAIN_S = 0.3
+"""Before the second try at a question whose answer was lost."""
 AT_ONCE = 5
 """Look-ups under way together."""
 _NOBODY = frozenset({"user_not_found", "users_not_found", "no_such_subteam", "user_not_visible"})
@@ -32,9 +35,14 @@ class SlackPeople:
         self._groups: dict[str, tuple[float, list[str]]] = {}
 
     async def lookup(self, user: str) -> Person:
-        """Always fresh. Raises `OutsideFailed` when Slack does not say."""
-        async with calling("users.info"):
-            answer = await self._client.users_info(user=user)
+        """Always fresh, asked twice when the first answer is lost. Raises `OutsideFailed` when Slack does not say."""
+        try:
+            answer = await self._info(user)
+        except OutsideFailed as failure:
+            if not failure.retryable:
+                raise
+            await asyncio.sleep(AGAIN_S)
+            answer = await self._info(user)
         found: dict[str, Any] = answer["user"]
         team = str(found.get("team_id") or "")
         guest = bool(found.get("is_restricted") or found.get("is_ultra_restricted"))
@@ -43,6 +51,10 @@ class SlackPeople:
         member = not (guest or external or robot or found.get("deleted"))
         name = str(found.get("real_name") or found.get("name") or user)
         return Person(user, team, member, guest, robot, external, name)
+
+    async def _info(self, user: str) -> Any:
+        async with calling("users.info"):
+            return await self._client.users_info(user=user)
 
     async def approvers(self, rule: ApproverRule) -> frozenset[str]:
         """Named people and members of named groups, as far as they are full members here.

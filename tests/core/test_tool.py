@@ -42,8 +42,8 @@ def test_a_tool_is_a_function_with_a_declared_authority() -> None:
 
 
 def test_arguments_are_the_strictly_validated_dump() -> None:
-    """Defaults are filled in, extra words fall away, and nothing is guessed."""
-    found = ISSUE_CREDIT.validate({"order_id": "4921", "amount_cents": 5, "comment": "x"})
+    """Defaults are filled in, and nothing is guessed."""
+    found = ISSUE_CREDIT.validate({"order_id": "4921", "amount_cents": 5})
 
     assert found == {"order_id": "4921", "amount_cents": 5, "note": ""}
     assert isinstance(ISSUE_CREDIT.parse(found), CreditArgs)
@@ -53,6 +53,7 @@ def test_arguments_are_the_strictly_validated_dump() -> None:
     ("raw", "named"),
     [
         ({"order_id": "4921"}, "amount_cents"),
+        ({"order_id": "4921", "amount_cents": 5, "dry_run": True}, "dry_run"),
         ({"order_id": 4921, "amount_cents": 5}, "order_id"),
         ({"order_id": "4921", "amount_cents": "5"}, "amount_cents"),
         ({"order_id": "4921", "amount_cents": 5.5}, "amount_cents"),

@@ -25,13 +25,9 @@ class Died(BaseException):
     """The process is gone: nothing of it runs on."""
 
 
-def _paying(effects: list[str], *, idempotent: bool, die: bool = True) -> Any:
-    state = {"die": die}
-
+def _paying(effects: list[str], *, idempotent: bool) -> Any:
     def pay(args: Any, context: Any) -> Any:
         effects.append(context.idempotency_key)
-        if state.pop("die", False):
-            raise Died
         return {"paid": True}
 
     return make_tool("issue_credit", Authority.CRITICAL, model=CreditArgs, idempotent=idempotent, answer=pay)
@@ -41,9 +37,16 @@ async def _crash(world: World) -> None:
     """Run until the tool's process dies, then let its lease run out."""
     held = await world.store.lease.next_ready("w0", wait_s=0, lease_s=15)
     assert held is not None
+    real = world.store.ledger.end
+
+    async def dies(*_: Any) -> None:
+        raise Died
+
+    world.store.ledger.end = dies  # type: ignore[method-assign]  # after the effect, before anybody noted it
     writer = await Writer.open(held, world.store.log, world.clock)
     with pytest.raises(Died):
         await advance(world.desk, writer)
+    world.store.ledger.end = real  # type: ignore[method-assign]  # as above
     world.clock.advance(20)
 
 
@@ -71,7 +74,7 @@ async def test_an_effect_of_unknown_end_is_repeated_only_with_the_same_key(idemp
 async def test_a_finished_effect_whose_result_was_not_logged_is_replayed() -> None:
     """The ledger remembers what the log does not yet."""
     effects: list[str] = []
-    world = World([PAY, DONE], [_paying(effects, idempotent=False, die=False)])
+    world = World([PAY, DONE], [_paying(effects, idempotent=False)])
     await world.says("pay")
     held = await world.store.lease.next_ready("w0", wait_s=0, lease_s=15)
     assert held is not None
@@ -93,6 +96,21 @@ async def test_a_finished_effect_whose_result_was_not_logged_is_replayed() -> No
 
     assert len(effects) == 1
     assert world.answers[0]["text"] == "Done."
+
+
+async def test_a_payment_that_broke_off_half_way_goes_to_a_person_and_is_not_tried_again() -> None:
+    """Whatever it raised: it may have had its effect."""
+
+    def breaks(args: Any, context: Any) -> Any:
+        raise BaseException("panicked")
+
+    world = World([PAY, DONE], [make_tool("issue_credit", Authority.CRITICAL, model=CreditArgs, answer=breaks)])
+    await world.says("pay")
+    await world.settle()
+
+    assert world.kinds.count("EffectUnknown") == 1
+    assert world.answers[0]["stop_reason"] == "hand_over"
+    assert world.tracer.faults == []
 
 
 async def test_a_fenced_worker_says_nothing() -> None:

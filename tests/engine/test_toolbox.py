@@ -107,11 +107,13 @@ def test_a_name_is_matched_exactly() -> None:
 
 
 async def test_a_tool_that_takes_too_long_is_left_and_the_model_is_told_what_that_means() -> None:
-    """Not retryable: nobody knows whether it had its effect."""
-    result = await Bench(never(timeout_s=0.01)).run("slow")
+    """A read may be made again; of anything more nobody knows whether it had its effect."""
+    read = await Bench(never(timeout_s=0.01)).run("slow")
+    sent = await Bench(never(timeout_s=0.01).restricted(authority=Authority.SEND)).run("slow")
 
-    assert (result.ok, result.retryable) == (False, False)
-    assert "did not answer in time. It may still have had its effect." in result.content
+    assert (read.ok, read.retryable, read.unknown) == (False, True, False)
+    assert (sent.ok, sent.retryable, sent.unknown) == (False, False, True)
+    assert "did not answer in time. It may still have had its effect." in sent.content
 
 
 async def test_a_tool_is_not_waited_for_past_the_deadline_of_the_run() -> None:

@@ -166,6 +166,8 @@ async def test_who_somebody_is_comes_from_the_workspace(floor: Floor) -> None:
     assert (await floor.people.lookup("U0GUEST")).is_external
     assert (await floor.people.lookup("U0TEMP")).is_guest
     floor.slack.faults.next("users.info", Broken(503))
+    assert (await floor.people.lookup("U0CAROL")).is_member
+    floor.slack.faults.next("users.info", Broken(503), Broken(503))
     with pytest.raises(OutsideFailed):
         await floor.people.lookup("U0CAROL")
 

@@ -76,8 +76,8 @@ def _look(function: Run) -> Tool:
     return tool(authority=Authority.OBSERVE, output=Trust.INTERNAL, parallel_safe=True)(function)
 
 
-async def _ask(records: Records, work: Callable[[sqlite3.Connection], Any]) -> Any:
-    return await asyncio.to_thread(records.use, work)
+async def _ask(records: Records, work: Callable[[sqlite3.Connection], Any], *, writes: bool = False) -> Any:
+    return await asyncio.to_thread(lambda: records.use(work, writes=writes))
 
 
 def _found(value: Any, what: str, hint: str) -> Any:
@@ -167,7 +167,7 @@ def _credits(records: Records) -> list[Tool]:
     )
     async def issue_credit(args: CreditArgs, context: ToolContext) -> Any:
         """Credit an order's customer with exactly what calculate_credit worked out. Cannot be undone."""
-        return await _ask(records, lambda db: _issue(db, args, context))
+        return await _ask(records, lambda db: _issue(db, args, context), writes=True)
 
     return [calculate_credit, get_credits, issue_credit]
 
@@ -209,7 +209,7 @@ def _writing(records: Records) -> list[Tool]:
             db.execute("insert into notes (ticket_id, text) values (?, ?)", (args.ticket_id, args.text))
             return {"ticket_id": args.ticket_id, "noted": True}
 
-        return await _ask(records, write)
+        return await _ask(records, write, writes=True)
 
     @tool(
         authority=Authority.SEND,
@@ -227,6 +227,6 @@ def _writing(records: Records) -> list[Tool]:
             db.execute("insert or ignore into replies values (?, ?, ?)", values)
             return {"ticket_id": args.ticket_id, "sent": True}
 
-        return await _ask(records, send)
+        return await _ask(records, send, writes=True)
 
     return [draft_note, reply_to_customer]

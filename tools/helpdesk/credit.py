@@ -73,10 +73,11 @@ def _creditable(connection: sqlite3.Connection, order_id: str, shipment: Any, un
 
 
 def _in_time(connection: sqlite3.Connection, order_id: str, shipment: Any) -> None:
-    """The claim is the order's first ticket; its day is set by our system, not by the customer."""
-    found = one(connection, "select min(opened_on) as day from tickets where order_id = ?", order_id)
+    """The claim is the first ticket since delivery; its day is set by our system, not by the customer."""
+    query = "select min(opened_on) as day from tickets where order_id = ? and opened_on >= ?"
+    found = one(connection, query, order_id, shipment["delivered_on"])
     if found is None or found["day"] is None:
-        raise ToolError(f"There is no ticket about order {order_id}, so nobody has claimed damage.")
+        raise ToolError(f"There is no ticket about order {order_id} since its delivery, so nobody has claimed damage.")
     if found["day"] > (until := _claim_until(shipment)):
         raise ToolError(
             f"Damage of order {order_id} was claimed on {found['day']}, after {until}. A person must decide."

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from bot.core.tool import ToolError
 from tools.helpdesk.seed_orders import CUSTOMERS, ORDERS, SHIPMENTS
 from tools.helpdesk.seed_tickets import POLICIES, TICKETS
 
@@ -35,20 +36,32 @@ class Records:
     def __init__(self, home: Path) -> None:
         self._path = home / "helpdesk.db"
 
-    def use(self, work: Callable[[sqlite3.Connection], Answer]) -> Answer:
-        """Run `work` in one transaction; writers wait for each other for up to 10 s."""
-        with self._connected() as connection:
-            return work(connection)
+    def use(self, work: Callable[[sqlite3.Connection], Answer], *, writes: bool = False) -> Answer:
+        """Run `work` in one transaction; writers wait for each other for up to 10 s.
+
+        Raises `ToolError`, retryable, when the records are busy for longer.
+        """
+        try:
+            with self._connected(writes) as connection:
+                return work(connection)
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) and "busy" not in str(error):
+                raise
+            raise ToolError("The records are busy just now; make the same call again.", retryable=True) from error
 
     @contextmanager
-    def _connected(self) -> Iterator[sqlite3.Connection]:
+    def _connected(self, writes: bool) -> Iterator[sqlite3.Connection]:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(self._path, timeout=10, isolation_level=None)
         connection.row_factory = sqlite3.Row
         try:
             # The default journal: changing it for a new file fails at once, without waiting, when two first uses meet.
-            connection.execute("begin immediate")
-            _fill(connection)
+            if connection.execute("pragma user_version").fetchone()[0] != SCHEMA:
+                connection.execute("begin immediate")
+                _fill(connection)
+                connection.execute("commit")
+            # Only who writes waits for another writer; a reader does not.
+            connection.execute("begin immediate" if writes else "begin")
             yield connection
             connection.execute("commit")
         except BaseException:
