@@ -93,6 +93,8 @@ class Claude:
         try:
             async for event in stream:
                 _take(message, event)
+                if message.whole:
+                    break  # what the connection does after the end must not lose the reply
         finally:
             await stream.close()
         content = message.finish()

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bot.core.canon import canonical
+from bot.core.canon import canonical, clean
 
 _DELTAS = {"text_delta": ("text", "text"), "thinking_delta": ("thinking", "thinking")}
 
@@ -62,6 +62,11 @@ class Message:
                 self._stopped = True
             case _:
                 pass  # a kind of event that this version does not know changes nothing
+
+    @property
+    def whole(self) -> bool:
+        """The end of the message was seen."""
+        return self._stopped
 
     def finish(self) -> list[dict[str, Any]]:
         """The blocks, in order. Raises `Incomplete`."""
@@ -114,7 +119,14 @@ class Message:
 
 def strict_object(raw: str) -> dict[str, Any]:
     """Exactly one JSON object: no doubled key, no NaN or infinity, no lone surrogate. Raises `ValueError`."""
-    value = json.loads(raw, object_pairs_hook=_unique, parse_constant=_refuse)
+    try:
+        value = json.loads(raw, object_pairs_hook=_unique, parse_constant=_refuse)
+        # One level down, as in its block: what the log would replace must not run as something else.
+        kept = clean(value, 1) == value
+    except RecursionError:
+        kept = False
+    if not kept:
+        raise ValueError("nested too deeply, or a number or character that no exact JSON can hold")
     if not isinstance(value, dict):
         raise ValueError("not an object")
     try:

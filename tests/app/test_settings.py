@@ -13,13 +13,7 @@ import pytest
 from bot.app.settings import Settings, listening_socket
 from bot.core.errors import Misconfigured
 from bot.core.policy import Policy
-
-SECRETS = {
-    "SLACK_BOT_TOKEN": "xoxb-hunter2-bot",
-    "SLACK_APP_TOKEN": "xapp-hunter2-app",
-    "SLACK_SIGNING_SECRET": "hunter2-signing",
-    "ANTHROPIC_API_KEY": "sk-hunter2-key",
-}
+from tests.app.files import SECRETS
 
 
 def check(url: str, **slack: list[str]) -> None:

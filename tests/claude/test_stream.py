@@ -61,6 +61,8 @@ def test_a_stream_that_ends_early_at_any_place_is_no_reply(cut: int) -> None:
         '{"amount": 1, "amount": 2}',
         '{"note": "\\ud800"}',
         '{"amount": 123456789012345678901234567890}',
+        '{"a": ' + "[" * 70 + "]" * 70 + "}",
+        '{"a": ' + "[" * 3000 + "]" * 3000 + "}",
         "[1, 2]",
         '"text"',
         "{} {}",
