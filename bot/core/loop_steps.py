@@ -52,7 +52,9 @@ def _replied(session: Session, event: e.ModelReplied) -> Session:
         turn_refused_to_conclude=False,
     )
     usable = tuple(block for block in content if block.get("type") != "text" or str(block.get("text", "")).strip())
-    transcript = (*session.transcript, Item("assistant", usable)) if usable else session.transcript
+    # The service refuses a history in which a message ends in thinking: such a reply said nothing.
+    spoke = any(block.get("type") in ("text", "tool_use") for block in usable)
+    transcript = (*session.transcript, Item("assistant", usable)) if spoke else session.transcript
     return replace(session, run=run, transcript=transcript)
 
 
