@@ -17,7 +17,10 @@ from bot.core.effects import Card, CardCall
 from bot.slack.blocks import SECTION, Block, button, context, header, mrkdwn, pieces_of, plain_section
 from bot.slack.text import escape, own_words, person
 
-_BLANK = frozenset("\u3164\u2800\u115f\u1160\uffa0\u034f\u00ad\u200d\ufe0f")
+# Blank or without a width of their own though their category is a letter, a mark or a symbol; and our own bracket.
+_BLANK = re.compile(
+    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200d\u2800\u3164\ufe00-\ufe0f\uffa0\U0001d159\u27e8\u27e9]"
+)
 _NOTHING = frozenset({"Cc", "Cf", "Cn", "Co", "Zl", "Zp", "Zs"})
 _SPACES = re.compile(" {9,}")
 REASON_CHARACTERS = 800
@@ -37,13 +40,11 @@ def card_groups(card: Card) -> list[list[Block]]:
 def _circumstances(card: Card) -> list[Block]:
     blocks: list[Block] = []
     for quote in card.read:
-        blocks += [
-            plain_section(part) for part in pieces_of(f"Untrusted content that was read — {_shown(quote)}", SECTION)
-        ]
+        blocks += _sections("untrusted content", f"Untrusted content that was read — {_shown(quote)}")
     if card.model_reason:
         said = card.model_reason[:REASON_CHARACTERS]
         more = " […]" if len(card.model_reason) > REASON_CHARACTERS else ""
-        blocks.append(plain_section(f"The model's own words (unverified): {_shown(said)}{more}"))
+        blocks += _sections("the model's own words", f"The model's own words (unverified): {_shown(said)}{more}")
     if any(call.status == "open" for call in card.calls):
         until = card.expires_at[:16].replace("T", " ")
         who = ", ".join(person(user) for user in card.approvers[:40]) or "nobody"
@@ -64,9 +65,9 @@ def _call_groups(call: CardCall, number: str) -> list[list[Block]]:
     blocks = [plain_section(f"{number}{call.tool} (class {call.authority})")]
     ordered = [name for name in call.critical if name in call.arguments]
     ordered += [name for name in call.arguments if name not in ordered]
-    lines = [_argument(name, call) for name in ordered] or ["(no arguments)"]
-    for line in lines:
-        blocks += [plain_section(part) for part in pieces_of(line, SECTION)]
+    for name in ordered:
+        blocks += _sections(_name(name), _argument(name, call))
+    blocks += [] if ordered else [plain_section("(no arguments)")]
     last = [context(f"{number}{call.tool}, digest {call.digest}")]
     if call.status == "open":
         last.append(_buttons(call))
@@ -78,9 +79,20 @@ def _call_groups(call: CardCall, number: str) -> list[list[Block]]:
     return [blocks, last]
 
 
+def _sections(what: str, text: str) -> list[Block]:
+    """One text in as many sections as it takes; a further one says what it continues: it cannot pass for another."""
+    first, *rest = pieces_of(text, SECTION - 100)
+    marked = [f"… {what[:60]}, part {number}: {part}" for number, part in enumerate(rest, 2)]
+    return [plain_section(part) for part in [first, *marked]]
+
+
+def _name(name: str) -> str:
+    return name if name.isascii() and name.isidentifier() else exact(name)
+
+
 def _argument(name: str, call: CardCall) -> str:
     origin = f"   [from {call.origins[name]}]" if call.origins.get(name) else ""
-    return f"{name} = {exact(call.arguments[name])}{_shown(origin)}"
+    return f"{_name(name)} = {exact(call.arguments[name])}{_shown(origin)}"
 
 
 def exact(value: Any) -> str:
@@ -88,18 +100,14 @@ def exact(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     for character in {one for one in text if _unseen(one)}:
         text = text.replace(character, json.dumps(character)[1:-1])
-    return _SPACES.sub(lambda run: "\\u0020" * len(run[0]) if len(run[0]) <= 40 else _counted(run[0]), text)
-
-
-def _counted(run: str) -> str:
-    return f"⟨{len(run)} spaces⟩"
+    return _SPACES.sub(lambda run: f"⟨{len(run[0])} spaces⟩", text)
 
 
 def _unseen(character: str) -> bool:
     """Whether a person would see nothing where it stands: controls, fillers, odd blanks, emoji glue."""
     if character == " ":
         return False
-    return bool(hidden_characters(character)) or character in _BLANK or unicodedata.category(character) in _NOTHING
+    return bool(hidden_characters(character) or _BLANK.match(character)) or unicodedata.category(character) in _NOTHING
 
 
 def _shown(text: str) -> str:

@@ -65,10 +65,16 @@ def pieces_of(text: str, limit: int) -> list[str]:
         cut = text.rfind("\n", 1, limit)
         cut = cut + 1 if cut > limit // 2 else text.rfind(" ", 1, limit) + 1
         cut = cut if cut > limit // 2 else limit
-        cut = _not_inside_entity(text, cut)
+        cut = _not_inside_entity(text, _not_inside_link(text, cut, limit))
         parts.append(text[:cut])
         text = text[cut:]
     return [*parts, text] if text else parts
+
+
+def _not_inside_link(text: str, cut: int, limit: int) -> int:
+    # In escaped text a bare `<` opens a link or a mention of ours.
+    start = text.rfind("<", limit // 2, cut)
+    return start if start > 0 and ">" not in text[start:cut] else cut
 
 
 def _not_inside_entity(text: str, cut: int) -> int:

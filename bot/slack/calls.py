@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable
 from urllib.parse import urlsplit
 
 from aiohttp import ClientError, ClientSession
 from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
+from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
 from bot.core.errors import OutsideFailed
 
 TIMEOUT_S = 15
+WAITS, LONGEST_WAIT_S = 3, 60.0
+"""How often, and how long at a time, a rate limit is waited out before the caller has to put it off."""
 _PASSING = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout", "ratelimited"})
 """Errors of Slack that may pass; the call may or may not have been carried out."""
 _MEND = {
@@ -37,9 +42,10 @@ class RateLimited(OutsideFailed):
 
 def _seconds(value: object) -> float:
     try:
-        return min(max(float(str(value)), 0.0), 3600.0)
+        seconds = float(str(value))
     except ValueError:
         return 1.0
+    return 1.0 if math.isnan(seconds) else min(max(seconds, 0.0), 3600.0)
 
 
 class SaidNo(OutsideFailed):
@@ -63,6 +69,19 @@ async def calling(method: str) -> AsyncIterator[None]:
     except (TimeoutError, ClientError, SlackClientError, OSError) as error:
         why = str(error).split("\n", 1)[0][:200] or type(error).__name__
         raise OutsideFailed(f"Slack did not answer {method}: {why}", retryable=True) from error
+
+
+async def patiently(method: str, call: Callable[[], Awaitable[AsyncSlackResponse]]) -> AsyncSlackResponse:
+    """The answer; a rate limit is waited out here, where it holds up one thread alone. Raises as `calling` does."""
+    for attempt in range(WAITS + 1):
+        try:
+            async with calling(method):
+                return await call()
+        except RateLimited as limited:
+            if attempt == WAITS or limited.wait_s > LONGEST_WAIT_S:
+                raise
+            await asyncio.sleep(limited.wait_s)
+    raise AssertionError("the loop returns or raises")
 
 
 def _said_no(method: str, error: SlackApiError) -> OutsideFailed:

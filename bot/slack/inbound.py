@@ -46,10 +46,12 @@ class Drop:
 
 Taken = Enqueue | Drop
 
-_USER = re.compile(r"<@([UW][A-Z0-9]+)(?:\|[^>]*)?>")
+# Bounded and without `<`, so that a text of nothing but openings costs linear time.
+_USER = re.compile(r"<@([UW][A-Z0-9]{1,40})(?:\|[^<>]{0,300})?>")
 _ID = re.compile(r"^[A-Za-z0-9_-]{1,80}$")
 _TS = re.compile(r"^\d{1,12}\.\d{1,9}$")
-_STOP = re.compile(r"^\s*stop\s*[.!]*\s*$", re.IGNORECASE)
+_STOP = re.compile(r"\s*stop\s*[.!]*\s*", re.IGNORECASE)
+_LONGEST_STOP = 40
 _INPUT_SUBTYPES = frozenset({"file_share", "thread_broadcast", "me_message", "bot_message"})
 
 
@@ -106,10 +108,14 @@ def _message(body: Mapping[str, Any], event: Mapping[str, Any], us: Us) -> Taken
     read_body = message_body(event, us) | {"external": _external(event, us)}
     read_body["shared_channel"] = bool(body.get("is_ext_shared_channel"))
     claim = _claim(body, us, thread, ts, "message")
-    if reply and not read_body["bot"] and _STOP.match(read_body["text"]):
+    if reply and not read_body["bot"] and _is_stop(read_body["text"]):
         stop = {"user": read_body["author"], "ts": ts, "external": read_body["external"]}
         return _enqueue(thread, "stop", stop, claim, only_known=True)
     return _enqueue(thread, "message", read_body, claim, only_known=not addressed)
+
+
+def _is_stop(text: str) -> bool:
+    return len(text) <= _LONGEST_STOP and _STOP.fullmatch(text) is not None
 
 
 def _addressed(event: Mapping[str, Any], us: Us) -> bool:

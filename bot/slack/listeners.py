@@ -144,7 +144,7 @@ class SlackIngress:
             return web.Response(status=401, text="no valid signature")
         try:
             delivery = AsyncBoltRequest(body=raw.decode(), query=request.query_string, headers=_headers(request))
-        except (ValueError, TypeError, LookupError, AttributeError) as error:
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             self._tracer.note("http.unreadable", why=repr(error)[:200])
             return web.Response(status=400, text="not a delivery of Slack")
         return await to_aiohttp_response(await self.bolt.async_dispatch(delivery))

@@ -23,7 +23,17 @@ _BARE = re.compile(r"(?:https?://|www\.)[^\s<>\"'`]+", re.IGNORECASE)
 _ADDRESS = re.compile(r"://|www\.|\w\.\w{2,}", re.IGNORECASE)
 WIDEST_TABLE = 8_000
 """Characters of a lined-up table; a larger one is shown cell by cell."""
-_PARSER = MarkdownIt("commonmark", {"html": False, "maxNesting": 100}).enable(["table", "strikethrough"])
+MOST_BRACKETS = 1_500
+"""Opening brackets in a text that is parsed; more are shown as written. Each unclosed one makes the parser look ahead
+up to its nesting limit, about 60 microseconds in which nobody else's thread moves (measured on markdown-it-py 4)."""
+DEEPEST = 90
+"""Nesting that is rendered; the parser drops words below 100 levels, so a deeper text is shown as written."""
+# Reference definitions are words too: without the rule they are shown.
+_PARSER = (
+    MarkdownIt("commonmark", {"html": False, "maxNesting": 100})
+    .enable(["table", "strikethrough"])
+    .disable(["reference"])
+)
 
 
 @dataclass(frozen=True)
@@ -58,7 +68,9 @@ class Links:
 def units(markdown: str, links: Links) -> list[Unit]:
     """The answer in parts, in order; every character of text survives."""
     found: list[Unit] = []
-    tokens = _PARSER.parse(markdown)
+    tokens = _PARSER.parse(markdown) if markdown.count("[") <= MOST_BRACKETS else []
+    if not tokens or any(token.level > DEEPEST for token in tokens):
+        return [Unit(escape(markdown))] if markdown.strip() else []
     place = 0
     while place < len(tokens):
         end = _end(tokens, place)
@@ -84,7 +96,7 @@ def _unit(tokens: Sequence[Token], links: Links) -> list[Unit]:
         case "table_open":
             return [Unit(escape(_table(tokens)), fenced=True)]
         case "heading_open":
-            return [Unit(f"*{_bold(_inline(tokens[1], links))}*")]
+            return [Unit(f"*{_inline(tokens[1], links, bold=True)}*")]
         case "bullet_list_open" | "ordered_list_open":
             return [Unit(line, tight=number > 0) for number, line in enumerate(_list(tokens, links))]
         case "blockquote_open":
@@ -110,12 +122,13 @@ def _inside(tokens: Sequence[Token], links: Links) -> list[Unit]:
 def _list(tokens: Sequence[Token], links: Links, depth: int = 0) -> list[str]:
     """One line an item; deeper lists are indented."""
     lines: list[str] = []
-    number = int(tokens[0].attrs.get("start", 1)) if tokens[0].type == "ordered_list_open" else 0
+    numbered = tokens[0].type == "ordered_list_open"
+    number = int(tokens[0].attrs.get("start", 1))
     place = 1
     while place < len(tokens) - 1:
         end = _end(tokens, place)
-        mark = f"{number}." if number else "•"
-        number += bool(number)
+        mark = f"{number}." if numbered else "•"
+        number += 1
         lines += _item(tokens[place + 1 : end - 1], links, f"{'    ' * depth}{mark} ", depth)
         place = end
     return lines
@@ -153,12 +166,8 @@ def _table(tokens: Sequence[Token]) -> str:
     return "\n".join([lines[0], "-+-".join("-" * width for width in widths), *lines[1:]])
 
 
-def _bold(text: str) -> str:
-    return text.replace("*", "")
-
-
-def _inline(token: Token, links: Links) -> str:
-    """Text, emphasis, code and links of one block."""
+def _inline(token: Token, links: Links, *, bold: bool = False) -> str:
+    """Text, emphasis, code and links of one block; in one that is bold as a whole nothing is marked bold again."""
     out: list[str] = []
     opened: list[tuple[str, int]] = []
     for child in token.children or []:
@@ -170,7 +179,7 @@ def _inline(token: Token, links: Links) -> str:
             case "softbreak" | "hardbreak":
                 out.append("\n")
             case "strong_open" | "strong_close":
-                out.append("*")
+                out.append("" if bold else "*")
             case "em_open" | "em_close":
                 out.append("_")
             case "s_open" | "s_close":
@@ -200,7 +209,7 @@ def _text(text: str, links: Links) -> str:
 
 def _link(href: str, label: str, links: Links) -> str:
     shown = label.replace("|", "¦").replace("\n", " ")
-    honest = label == escape(href) or not _ADDRESS.search(unicodedata.normalize("NFKC", label))
+    honest = label == escape(href) or not _ADDRESS.search(_read(label))
     if "<" in shown:  # the label held a link of its own, already decided
         return shown
     if links.live(href) and honest:
@@ -208,6 +217,12 @@ def _link(href: str, label: str, links: Links) -> str:
     if links.live(href):
         return f"<{_target(href)}>"
     return f"{shown} {inert(href)}" if honest and shown else inert(href)
+
+
+def _read(label: str) -> str:
+    """A label as a hurried person reads it: no markup, nothing invisible, every kind of full stop a dot."""
+    folded = unicodedata.normalize("NFKC", label).replace("。", ".")
+    return "".join(one for one in folded if one not in "*_~`" and unicodedata.category(one) not in ("Cf", "Mn", "Cc"))
 
 
 def _target(url: str) -> str:

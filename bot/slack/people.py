@@ -12,7 +12,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from bot.core.errors import OutsideFailed
 from bot.core.policy import ApproverRule
 from bot.core.words import Person
-from bot.slack.calls import SaidNo, calling
+from bot.slack.calls import SaidNo, patiently
 
 GROUP_AGE_S = 5.0
 """A group's members are asked anew after this long: one click asks once, the next click asks again."""
@@ -53,8 +53,7 @@ class SlackPeople:
         return Person(user, team, member, guest, robot, external, name)
 
     async def _info(self, user: str) -> Any:
-        async with calling("users.info"):
-            return await self._client.users_info(user=user)
+        return await patiently("users.info", lambda: self._client.users_info(user=user))
 
     async def approvers(self, rule: ApproverRule) -> frozenset[str]:
         """Named people and members of named groups, as far as they are full members here.
@@ -90,8 +89,9 @@ class SlackPeople:
         at, users = self._groups.get(group, (0.0, []))
         if time.monotonic() - at > GROUP_AGE_S:
             try:
-                async with calling("usergroups.users.list"):
-                    answer = await self._client.usergroups_users_list(usergroup=group)
+                answer = await patiently(
+                    "usergroups.users.list", lambda: self._client.usergroups_users_list(usergroup=group)
+                )
                 users = [str(user) for user in answer["users"]]
             except SaidNo as refusal:
                 if refusal.code not in _NOBODY:

@@ -35,9 +35,11 @@ def render(effect: Effect, posted: Mapping[str, str], hosts: Iterable[str]) -> l
             shown = _progress(effect)
             return [_piece(effect.key, [mrkdwn(shown)], shown, skippable=effect.state == "working")]
         case Answer():
-            return _spread(effect.key, [[block] for block in _answer(effect, hosts)], _answer_text(effect), posted)
+            messages = _bounded(packed([[block] for block in _answer(effect, hosts)]))
+            return _spread(effect.key, messages, _answer_text(effect), posted)
         case Card():
-            return _spread(effect.key, card_groups(effect), card_text(effect), posted)
+            # Never bounded: whoever approves must have been shown every argument.
+            return _spread(effect.key, packed(card_groups(effect)), card_text(effect), posted)
         case CardLink():
             body = {"text": own_words(effect.summary)[:FALLBACK], "link_ts": posted.get(effect.card_key, "")}
             return [Piece(effect.key, "post", body, effect.channel)]
@@ -57,13 +59,17 @@ def _piece(key: str, blocks: list[Block], text: str, *, skippable: bool = False)
     return Piece(key, "post", body | ({"skippable": True} if skippable else {}))
 
 
-def _spread(key: str, groups: list[list[Block]], text: str, posted: Mapping[str, str]) -> list[Piece]:
+def _bounded(messages: list[list[Block]]) -> list[list[Block]]:
+    """At most `PIECES` messages, with a mark for what is left out before the last."""
+    if len(messages) <= PIECES:
+        return messages
+    left_out = sum(size(block) for message in messages[PIECES - 1 : -1] for block in message)
+    mark = mrkdwn(f"_[… {left_out} characters of this answer are left out here; the log has them …]_")
+    return [*messages[: PIECES - 1], [mark, *messages[-1]]]
+
+
+def _spread(key: str, messages: list[list[Block]], text: str, posted: Mapping[str, str]) -> list[Piece]:
     """One piece a message; a message that is no longer needed says so."""
-    messages = packed(groups)
-    if len(messages) > PIECES:
-        left_out = sum(size(block) for message in messages[PIECES - 1 : -1] for block in message)
-        mark = mrkdwn(f"_[… {left_out} characters of this answer are left out here; the log has them …]_")
-        messages = [*messages[: PIECES - 1], [mark, *messages[-1]]]
     pieces = [
         _piece(_nth(key, number), message, text if number == 1 else f"({number}) {text}")
         for number, message in enumerate(messages, 1)
@@ -129,6 +135,9 @@ def _fitting(unit: Unit) -> list[str]:
 
 
 def _answer_text(effect: Answer) -> str:
-    plain = " ".join(unit.text for unit in units(effect.text, Links(frozenset(), frozenset())))
+    # What a notification has no room for need not be parsed a second time.
+    head = effect.text[:FALLBACK]
+    plain = " ".join(unit.text for unit in units(head, Links(frozenset(), frozenset())))
+    plain += " …" if plain and len(effect.text) > len(head) else ""
     title = _TITLES.get(effect.outcome)
     return f"{title}: {plain}" if title else plain or "(no words)"

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import functools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -17,8 +17,8 @@ from bot.core.effects import Effect
 from bot.core.errors import OutsideFailed
 from bot.core.words import ThreadId
 from bot.engine.ports import Piece, Tracer
-from bot.slack.blocks import FALLBACK
-from bot.slack.calls import RateLimited, SaidNo, calling
+from bot.slack.blocks import context, fallback
+from bot.slack.calls import SaidNo, calling, patiently
 from bot.slack.inbound import Us, message_body
 from bot.slack.pace import Pace
 from bot.slack.render import RENDERER, render
@@ -30,13 +30,9 @@ HISTORY = 200
 HISTORY_CHARACTERS = 60_000
 """Characters of them together; the root and the newest come first."""
 PAGE = 200
-WAITS = 3
-"""How often a rate limit is waited out before the delivery is put off."""
 _NEWS = frozenset({"channel_join", "channel_leave", "group_join", "group_leave"})
 _SHAPE = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long"})
-
-
-_CANNOT_DECIDE = "Slack did not take this card, so it cannot be decided here; the log has it whole:"
+_CANNOT_DECIDE = "Slack did not take all of this card, so it cannot be decided here; the log has it whole."
 
 
 class SlackSurface:
@@ -50,6 +46,7 @@ class SlackSurface:
         self._tracer = tracer
         self._hosts = tuple(hosts)
         self._pace = Pace()
+        self._refused: set[tuple[ThreadId, str]] = set()
 
     def render(self, thread: ThreadId, effect: Effect, posted: Mapping[str, str]) -> list[Piece]:
         """Pure."""
@@ -68,7 +65,7 @@ class SlackSurface:
         message = await self._message(thread, piece)
         message |= {"unfurl_links": False, "unfurl_media": False, "metadata": _marker(piece)}
         message |= {} if piece.channel else {"thread_ts": thread.root_ts}
-        answer = await self._shaped("chat.postMessage", {"channel": channel, **message})
+        answer = await self._shaped("chat.postMessage", {"channel": channel, **message}, _shown_by(thread, piece))
         return str(answer["ts"])
 
     async def update(self, thread: ThreadId, ts: str, piece: Piece) -> None:
@@ -77,7 +74,8 @@ class SlackSurface:
             return
         message = await self._message(thread, piece)
         channel = piece.channel or thread.channel
-        await self._shaped("chat.update", {"channel": channel, "ts": ts, "metadata": _marker(piece), **message})
+        message |= {"channel": channel, "ts": ts, "metadata": _marker(piece)}
+        await self._shaped("chat.update", message, _shown_by(thread, piece))
 
     async def _message(self, thread: ThreadId, piece: Piece) -> dict[str, Any]:
         text = str(piece.body["text"])
@@ -85,32 +83,28 @@ class SlackSurface:
             async with calling("chat.getPermalink"):
                 answer = await self._client.chat_getPermalink(channel=thread.channel, message_ts=str(link_ts))
             text = f"{text}: <{answer['permalink']}|open the request>"
-        blocks = piece.body.get("blocks")
+        blocks: list[dict[str, Any]] = piece.body.get("blocks") or []
+        if _shown_by(thread, piece) in self._refused and _decides(blocks):
+            # Part of it could not be shown, and nobody decides about what they were not shown.
+            blocks = [block for block in blocks if block["type"] != "actions"]
+            blocks.append(context(_CANNOT_DECIDE))
         return {"text": text, "blocks": blocks} if blocks else {"text": text}
 
-    async def _shaped(self, method: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def _shaped(self, method: str, arguments: dict[str, Any], shown: tuple[ThreadId, str]) -> dict[str, Any]:
         try:
             return await self._call(method, arguments)
         except SaidNo as refusal:
             if refusal.code not in _SHAPE or "blocks" not in arguments:
                 raise
             self._tracer.fault("surface.shape_refused", refusal, method=method)
-        decided = any(block.get("type") == "actions" for block in arguments["blocks"])
-        text = f"{_CANNOT_DECIDE} {arguments['text']}"[:FALLBACK] if decided else arguments["text"]
+        self._refused.add(shown)
+        text = arguments["text"]
+        text = fallback(f"{_CANNOT_DECIDE} {text}") if _decides(arguments["blocks"]) else text
         return await self._call(method, {**arguments, "text": text, "blocks": []})
 
     async def _call(self, method: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """One call; a rate limit is waited out here, where it holds up this thread alone."""
-        for attempt in range(WAITS + 1):
-            try:
-                async with calling(method):
-                    answer = await self._client.api_call(method, json=arguments)
-                return dict(answer.data) if isinstance(answer.data, dict) else {}
-            except RateLimited as limited:
-                if attempt == WAITS or limited.wait_s > 60:
-                    raise
-                await asyncio.sleep(limited.wait_s)
-        raise AssertionError("the loop returns or raises")
+        answer = await patiently(method, lambda: self._client.api_call(method, json=arguments))
+        return dict(answer.data) if isinstance(answer.data, dict) else {}
 
     async def _whisper(self, thread: ThreadId, piece: Piece) -> None:
         arguments = {"channel": thread.channel, "user": piece.body["user"], "text": piece.body["text"]}
@@ -133,32 +127,34 @@ class SlackSurface:
                 if ts := _marked(messages, piece.key):
                     return ts
         except SaidNo as refusal:
-            # Without the right to read, posting again is better than silence.
-            self._tracer.note("surface.cannot_look_up", why=str(refusal))
+            self._cannot_look_up(refusal)
         return None
+
+    def _cannot_look_up(self, refusal: SaidNo) -> None:
+        """Without the right to read, posting again is better than silence; what passes is waited for instead."""
+        if refusal.retryable:
+            raise refusal
+        self._tracer.note("surface.cannot_look_up", why=str(refusal))
 
     async def _find_elsewhere(self, piece: Piece) -> str | None:
         try:
-            async with calling("conversations.history"):
-                answer = await self._client.conversations_history(
+            answer = await patiently(
+                "conversations.history",
+                lambda: self._client.conversations_history(
                     channel=piece.channel, limit=PAGE, include_all_metadata=True
-                )
+                ),
+            )
         except SaidNo as refusal:
-            self._tracer.note("surface.cannot_look_up", why=str(refusal))
+            self._cannot_look_up(refusal)
             return None
         return _marked(answer["messages"], piece.key)
 
     async def _pages(self, thread: ThreadId) -> Any:
         cursor = ""
         while True:
-            async with calling("conversations.replies"):
-                answer = await self._client.conversations_replies(
-                    channel=thread.channel,
-                    ts=thread.root_ts,
-                    limit=PAGE,
-                    cursor=cursor,
-                    include_all_metadata=True,
-                )
+            asked: dict[str, Any] = {"channel": thread.channel, "ts": thread.root_ts, "limit": PAGE, "cursor": cursor}
+            read = functools.partial(self._client.conversations_replies, **asked, include_all_metadata=True)
+            answer = await patiently("conversations.replies", read)
             yield answer["messages"]
             cursor = str((answer.get("response_metadata") or {}).get("next_cursor") or "")
             if not cursor:
@@ -178,6 +174,15 @@ class SlackSurface:
                 break
             kept.append(one)
         return sorted(kept, key=lambda one: str(one["ts"])), len(found) - len(kept)
+
+
+def _shown_by(thread: ThreadId, piece: Piece) -> tuple[ThreadId, str]:
+    """The effect that this piece is part of."""
+    return thread, piece.key.partition("#")[0]
+
+
+def _decides(blocks: list[dict[str, Any]]) -> bool:
+    return any(block["type"] == "actions" for block in blocks)
 
 
 def _marker(piece: Piece) -> dict[str, Any]:

@@ -45,6 +45,8 @@ async def _http(floor: Floor) -> AsyncIterator[str]:
         (b"\xff\xfe", "application/json"),
         (b"{}", "text/plain; charset=klingon"),
         (b"", "application/json"),
+        (b'{"event": ' + b"[" * 3_000 + b"]" * 3_000 + b"}", "application/json"),
+        (b'{"event": ' + b"[" * 90_000 + b"]" * 90_000 + b"}", "application/json"),
     ],
 )
 async def test_no_body_makes_the_http_door_fall_over(floor: Floor, body: bytes, kind: str, signed: bool) -> None:
@@ -66,6 +68,24 @@ async def test_a_timestamp_that_is_none_is_turned_away(floor: Floor, stamp: str)
         except (ValueError, UnicodeError):
             return  # the client itself refuses to send it
     assert answer.status in (400, 401)
+
+
+@pytest.mark.parametrize("age_s", [-400, 400])
+async def test_a_good_signature_of_another_time_is_turned_away(floor: Floor, age_s: int) -> None:
+    """A recorded delivery cannot be played again; it is not even parsed."""
+    async with _http(floor) as url, ClientSession() as session:
+        answer = await session.post(url, data=b"{nope", headers=_signed(b"{nope", stamp=str(int(time.time()) - age_s)))
+
+    assert answer.status == 401
+
+
+async def test_without_a_secret_nothing_is_taken(floor: Floor) -> None:
+    """An empty secret signs nothing."""
+    floor.ingress._secret = ""
+    async with _http(floor) as url, ClientSession() as session:
+        answer = await session.post(url, data=b"{nope", headers=_signed(b"{nope", secret=""))
+
+    assert answer.status == 401
 
 
 async def test_the_challenge_of_a_new_subscription_is_answered(floor: Floor) -> None:

@@ -197,7 +197,7 @@ def test_nothing_that_is_delivered_can_make_it_raise(event: Any, other: Any, kin
         assert isinstance(read(_body(**{str(key): value for key, value in event.items()}), US), (Drop, Enqueue))
 
 
-@pytest.mark.parametrize("unit", ["<#", "<http:", "<!", "&lt;", "```", "> ", "<@U", "\u202e"])
+@pytest.mark.parametrize("unit", ["<#", "<http:", "<!", "&lt;", "```", "> ", "<@U", "<@UA|", "stop ", "\u202e"])
 def test_the_cost_of_a_text_grows_with_its_length_and_no_faster(unit: str) -> None:
     """A hostile message must not hold up everybody's acknowledgements."""
 
@@ -206,8 +206,9 @@ def test_the_cost_of_a_text_grows_with_its_length_and_no_faster(unit: str) -> No
         begun = time.process_time()
         for _ in range(3):
             _taken(text=text, attachments=[{"text": text}] * 3)
+            _taken(text="stop" + " " * length + "x", thread_ts="1.0")
         return time.process_time() - begun
 
-    small, large = cost(5_000), cost(40_000)
+    small, large = cost(2_750), cost(22_000)
 
     assert large < max(small, 0.004) * 40, f"8 times the text took {large / max(small, 1e-9):.0f} times as long"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.core.effects import Answer, Card, CardCall, CardLink, Notice, Progress, Whisper
+from bot.core.effects import Answer, CardLink, Notice, Progress, Whisper
 from bot.engine.ports import Piece
 from bot.lab.slack_limits import message_faults
-from bot.slack.approvals import exact
 from bot.slack.render import PIECES, render
 
 HOSTS = ("docs.example.com",)
@@ -50,21 +50,6 @@ def _answer(text: str, **fields: Any) -> Answer:
     return Answer(key="a", text=text, **(given | fields))
 
 
-def _card(arguments: dict[str, Any], **fields: Any) -> Card:
-    call = CardCall(
-        approval_id="apr-1",
-        tool="pay",
-        authority="critical",
-        arguments=arguments,
-        critical=list(arguments)[:1],
-        digest="d" * 64,
-        **fields,
-    )
-    return Card(
-        key="c", asker="U0ALICE", why="w", approvers=["U0CAROL"], expires_at="2026-12-02T09:00:00Z", calls=[call]
-    )
-
-
 @settings(max_examples=300, deadline=None)
 @given(HOSTILE)
 def test_no_text_of_a_model_mentions_links_or_breaks_anything(text: str) -> None:
@@ -88,6 +73,13 @@ def test_no_text_of_a_model_mentions_links_or_breaks_anything(text: str) -> None
         ("https://seen.example/a?b=secret", "[link to seen[.]example left out]"),
         ("[paypal.com](https://docs.example.com/a)", "<https://docs.example.com/a>"),
         ("[paypal․com](https://docs.example.com/a)", "<https://docs.example.com/a>"),
+        ("[paypal。com](https://docs.example.com/a)", "<https://docs.example.com/a>"),
+        ("[paypal.\u200bcom](https://docs.example.com/a)", "<https://docs.example.com/a>"),
+        ("[paypal.**com**](https://docs.example.com/a)", "<https://docs.example.com/a>"),
+        ("[paypal.`com`](https://docs.example.com/a)", "<https://docs.example.com/a>"),
+        ("# a*b [**x**](https://docs.example.com/a*b)", "*a*b <https://docs.example.com/a*b|x>*"),
+        ("[note]: <x> 'words'\n## H", "[note]: &lt;x&gt; 'words'\n\n*H*"),
+        ("0. zero\n1. one", "0. zero\n1. one"),
         ("[click](https://evil.example/?d=secret)", "click [link to evil[.]example left out]"),
         ("https://docs.example.com@evil.example/", "[link to evil[.]example left out]"),
         ("http://[host]/path", "[link to an unreadable address left out]"),
@@ -125,82 +117,39 @@ def test_a_long_answer_keeps_every_word_in_order(words: str) -> None:
     assert plain.split() == (words.split() or ["(no", "words", "came", "with", "this", "outcome)"])
 
 
-ARGUMENTS = st.dictionaries(
-    st.text("abcdef_", min_size=1, max_size=8),
-    st.one_of(st.text(max_size=4000), st.integers(-(2**53), 2**53), st.booleans(), st.lists(st.text(max_size=50))),
-    min_size=1,
-    max_size=6,
-)
+@pytest.mark.parametrize("unit", ["[", "![", "[](", "[[a]", "*a _b ", "`", "> ", "- ", "<", "www."])
+def test_an_odd_answer_costs_little_more_than_an_ordinary_one_of_its_length(unit: str) -> None:
+    """A model's text must not hold up everybody's threads."""
+
+    def cost(text: str) -> float:
+        begun = time.process_time()
+        render(_answer(text), {}, HOSTS)
+        return time.process_time() - begun
+
+    ordinary, odd = (
+        cost("some *words* and a [link](https://docs.example.com/a)\n\n" * 1_200),
+        cost(unit * (60_000 // len(unit))),
+    )
+
+    assert odd < ordinary * 8, f"{odd / ordinary:.0f} times as long"
 
 
-@settings(max_examples=120, deadline=None)
-@given(ARGUMENTS)
-def test_a_card_shows_every_argument_exactly_and_nothing_changes_its_shape(arguments: dict[str, Any]) -> None:
-    """Reading the card back gives the canonical arguments; all of it is plain text."""
-    pieces = render(_card(arguments), {}, HOSTS)
+@pytest.mark.parametrize("depth", [10, 44, 50, 99, 100, 400])
+@pytest.mark.parametrize("unit", ["> ", "- ", "1. "])
+def test_no_depth_of_nesting_swallows_words(unit: str, depth: int) -> None:
+    """What the parser would drop is shown as it was written."""
+    shown = json.dumps([piece.body for piece in render(_answer(unit * depth + "deep words"), {}, HOSTS)])
 
-    blocks = [block for piece in pieces for block in piece.body["blocks"]]
-    assert all(message_faults("chat.postMessage", dict(piece.body)) is None for piece in pieces)
-    assert sum(block["type"] == "actions" for block in blocks) == 1
-    shown = "".join(block["text"]["text"] for block in blocks if block.get("text", {}).get("type") == "plain_text")
-    for name, value in arguments.items():
-        assert f"{name} = {exact(value)}" in shown
-        readable = re.sub(r"⟨(\d+) spaces⟩", lambda run: " " * int(run[1]), exact(value))
-        if "⟨" not in json.dumps(value, ensure_ascii=False):
-            assert json.loads(readable) == value
+    assert shown.count("deep words") == 2  # in the message and in its notification
 
 
-@pytest.mark.parametrize("hidden", ["\u202e", "\u3164", "\u2800", "\u00ad", "\u00a0", "\U000e0041", "\u200d", "\n"])
-def test_nothing_on_a_card_is_invisible(hidden: str) -> None:
-    """What is approved is what is seen."""
-    assert hidden not in exact(f"a{hidden}b")
-    assert json.loads(exact(f"a{hidden}b")) == f"a{hidden}b"
-
-
-def test_a_value_cannot_hide_below_a_fold_of_blanks() -> None:
-    """Runs of spaces and line feeds are counted, every section is unfolded."""
-    [piece] = render(_card({"text": "hello" + " " * 3000 + "\n" * 500 + "pay now"}), {}, HOSTS)
-
-    whole = json.dumps(piece.body["blocks"], ensure_ascii=False)
-    assert "⟨3000 spaces⟩" in whole and "pay now" in whole
-    assert all(block.get("expand") for block in piece.body["blocks"] if block["type"] == "section")
-
-
-def test_buttons_stand_with_their_call_s_name_and_digest_even_on_a_huge_card() -> None:
-    """Thirty calls over several messages; each Approve names its own."""
-    calls = [
-        CardCall(
-            approval_id=f"apr-{n}", tool=f"tool_{n}", authority="send", arguments={"t": "x" * 900}, digest=f"{n:064d}"
-        )
-        for n in range(30)
-    ]
-    card = _card({"a": 1}).model_copy(update={"calls": calls})
-
-    for piece in render(card, {}, HOSTS):
-        blocks = piece.body["blocks"]
-        for place, block in enumerate(blocks):
-            if block["type"] == "actions":
-                number = block["block_id"].removeprefix("decide:apr-")
-                assert f"tool_{number}, digest {int(number):064d}" in blocks[place - 1]["elements"][0]["text"]
-                assert [one["value"] for one in block["elements"]] == [f"apr-{number}"] * 2
-
-
-@pytest.mark.parametrize("status", ["approved", "denied", "expired", "voided"])
-def test_a_decided_card_has_no_buttons_and_says_who(status: Any) -> None:
-    """On every surface the same."""
-    [piece] = render(_card({"a": 1}, status=status, decided_by=["U0CAROL"], note="<!channel> ok"), {}, HOSTS)
-
-    whole = json.dumps(piece.body["blocks"])
-    assert '"actions"' not in whole
-    assert "<@U0CAROL>" in whole and "&lt;!channel&gt; ok" in whole
-
-
-def test_a_message_that_is_no_longer_needed_says_so() -> None:
-    """A card that became shorter leaves no old buttons behind."""
-    pieces = render(_card({"a": 1}), {"c": "1.0", "c#2": "2.0"}, HOSTS)
-
-    assert [piece.key for piece in pieces] == ["c", "c#2"]
-    assert "actions" not in json.dumps(pieces[1].body)
+def test_a_link_is_not_cut_in_two() -> None:
+    """Wherever a section ends."""
+    for words in range(560, 600):
+        text = "word " * words + "[a label of words](https://docs.example.com/a) " * 9
+        [piece] = render(_answer(text), {}, HOSTS)
+        texts = [block["text"]["text"] for block in piece.body["blocks"]]
+        assert sum(one.count("<https://docs.example.com/a|a label of words>") for one in texts) == 9
 
 
 def test_only_passing_progress_may_be_skipped() -> None:

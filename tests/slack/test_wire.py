@@ -7,14 +7,17 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession
 
-from bot.core.effects import Answer, Notice, SessionStatus, Whisper
+from bot.core.effects import Answer, Card, CardCall, Notice, SessionStatus, Whisper
 from bot.core.errors import OutsideFailed
 from bot.core.policy import ApproverRule
 from bot.core.words import ThreadId
+from bot.engine.ports import Piece
 from bot.lab.slack_faults import Broken, Fails, Limited, Lost
-from bot.lab.slack_server import LocalSlack
+from bot.lab.slack_server import BOT_TOKEN, LocalSlack
 from bot.lab.slack_state import Human
+from bot.slack.calls import make_client
 from bot.slack.listeners import connect
+from bot.slack.surface import HISTORY_CHARACTERS
 from tests.slack.conftest import Floor
 
 pytestmark = pytest.mark.wire
@@ -112,6 +115,57 @@ async def test_a_rate_limit_is_waited_out_and_a_refusal_of_shape_is_said_plainly
     assert (post.text, post.blocks) == ("hello", [])
 
 
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["thread", "channel"])
+async def test_a_look_up_that_fails_in_passing_is_no_reason_to_post_again(floor: Floor, elsewhere: bool) -> None:
+    """Only where we have no right to read is there nothing to wait for."""
+    thread = await _root(floor)
+    piece = Piece("n1", "post", {"text": "hello"}, thread.channel if elsewhere else "")
+    method = "conversations.history" if elsewhere else "conversations.replies"
+    ts = await floor.surface.post(thread, piece)
+    floor.slack.faults.next(method, Fails("internal_error"), Fails("missing_scope"), Limited(1))
+
+    with pytest.raises(OutsideFailed) as failed:
+        await floor.surface.find(thread, piece)
+
+    assert failed.value.retryable
+    assert await floor.surface.find(thread, piece) is None
+    assert await floor.surface.find(thread, piece) == ts
+
+
+async def test_a_card_of_which_slack_refused_a_part_cannot_be_decided(floor: Floor) -> None:
+    """Neither at first nor when it is shown again: nobody decides about what they were not shown."""
+    thread = await _root(floor)
+    call = CardCall(
+        approval_id="apr-1", tool="pay", authority="critical", arguments={"note": "x" * 13_000}, digest="d" * 64
+    )
+    card = Card(
+        key="c", asker="U0ALICE", why="w", approvers=["U0CAROL"], expires_at="2026-12-02T09:00:00Z", calls=[call]
+    )
+    pieces = floor.surface.render(thread, card, {})
+    assert ["actions" in str(piece.body) for piece in pieces] == [False, False, True]
+
+    posted = [await floor.surface.post(thread, pieces[0])]
+    floor.slack.faults.next("chat.postMessage", Fails("invalid_blocks"))
+    posted += [await floor.surface.post(thread, piece) for piece in pieces[1:]]
+    await floor.surface.update(thread, posted[2], pieces[2])
+
+    for ts in posted:
+        assert floor.slack.buttons(thread.channel, ts) == []
+    assert "cannot be decided here" in str(floor.slack.ours(thread_ts=thread.root_ts)[2].blocks)
+
+
+async def test_a_refused_card_with_its_buttons_says_that_it_cannot_be_decided(floor: Floor) -> None:
+    """In the text that takes its place."""
+    thread = await _root(floor)
+    button = {"type": "actions", "elements": [{"type": "button", "text": {"type": "plain_text", "text": "Approve"}}]}
+    floor.slack.faults.next("chat.postMessage", Fails("msg_too_long"))
+
+    await floor.surface.post(thread, Piece("c", "post", {"text": "pay 5", "blocks": [button]}))
+
+    [post] = floor.slack.ours(thread_ts=thread.root_ts)
+    assert "cannot be decided here" in post.text and post.text.endswith("pay 5")
+
+
 @pytest.mark.parametrize(
     ("fault", "retryable"),
     [
@@ -170,6 +224,49 @@ async def test_who_somebody_is_comes_from_the_workspace(floor: Floor) -> None:
     floor.slack.faults.next("users.info", Broken(503), Broken(503))
     with pytest.raises(OutsideFailed):
         await floor.people.lookup("U0CAROL")
+
+
+async def test_asking_who_may_decide_waits_out_slack_s_rates(floor: Floor) -> None:
+    """A limit is no reason to say that nobody may."""
+    floor.slack.workspace.groups["S0LEADS"] = ["U0CAROL", "U0DAVE"]
+    floor.slack.faults.next("usergroups.users.list", Limited(1))
+    floor.slack.faults.next("users.info", Limited(1), Limited(1))
+
+    assert await floor.people.approvers(ApproverRule(groups=("S0LEADS",))) == {"U0CAROL", "U0DAVE"}
+
+
+async def test_earlier_messages_are_bounded_and_hold_no_news_of_who_came(floor: Floor) -> None:
+    """By their characters too; the root and the newest come first."""
+    thread = await _root(floor)
+    await floor.slack.say("U0BOB", "joined", thread_ts=thread.root_ts, subtype="channel_join")
+    for number in range(5):
+        await floor.slack.say("U0BOB", f"{number} " + "x" * 19_990, thread_ts=thread.root_ts)
+    last = await floor.slack.say("U0ALICE", "<@U0BOT> what was decided?", thread_ts=thread.root_ts)
+
+    messages, left_out = await floor.surface.history(thread, last)
+
+    assert [one["text"][:2] for one in messages] == ["a ", "2 ", "3 ", "4 "]
+    assert left_out == 2
+    assert sum(len(one["text"]) for one in messages) <= HISTORY_CHARACTERS
+
+
+async def test_an_app_token_of_another_kind_is_refused_before_slack_is_asked(floor: Floor) -> None:
+    """In one line."""
+    floor.ingress._app_token = "xoxb-mixed-up"
+
+    with pytest.raises(OutsideFailed, match="must start with xapp-"):
+        await floor.ingress.start()
+
+    assert floor.slack.called("apps.connections.open") == []
+
+
+async def test_loopback_is_never_asked_through_a_proxy(floor: Floor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the environment says; everything else obeys it."""
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    async with ClientSession() as session:
+        assert (await make_client(BOT_TOKEN, floor.slack.api_url, session).auth_test())["ok"]
+        assert make_client("xoxb-x", "https://slack.example/api/", session).proxy == "http://127.0.0.1:9"
 
 
 async def test_earlier_messages_keep_the_root_and_the_newest_and_say_how_many_are_missing(floor: Floor) -> None:
