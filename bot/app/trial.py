@@ -21,6 +21,7 @@ from bot.core.errors import Misconfigured, OutsideFailed
 from bot.lab.slack_page import add_page
 from bot.lab.slack_server import APP_TOKEN, BOT_TOKEN, SIGNING_SECRET, LocalSlack
 from bot.lab.story_brain import QUESTIONS
+from bot.store.embedded import in_use
 
 POLICY = """\
 # The policy of the trial. Carol and Dave may decide about critical calls; Erin reads the logs.
@@ -136,23 +137,11 @@ def _environment(home: Path, *, real: bool) -> dict[str, str]:
 def _fresh(home: Path) -> None:
     """A trial begins empty: the local workspace forgets its messages, so the logs of the last one go too."""
     if home.exists():
-        users = home / "users"
-        if users.exists() and _in_use(users):
+        if in_use(home):
             raise Misconfigured(f"another trial is running on {home}; end it first, or set another PLIMSOLL_HOME")
         shutil.rmtree(home)
     home.mkdir(parents=True, mode=0o700)
     (home / "plimsoll.toml").write_text(POLICY)
-
-
-def _in_use(users: Path) -> bool:
-    import fcntl  # noqa: PLC0415  not on every platform; the embedded store needs it anyway
-
-    with users.open() as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return True
-    return False
 
 
 async def _start_all(trial: Trial, *, real: bool) -> None:

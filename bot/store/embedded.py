@@ -24,6 +24,9 @@ from bot.core.errors import Misconfigured, OutsideFailed
 START_TIMEOUT_S = 20.0
 """A large append-only file is read back before the first answer."""
 POLL_S = 0.004
+"""Between two looks for a server that somebody else may have started: its socket is the only sign that it gives."""
+_USERS = "users"
+"""Locked by everybody who uses the server of a home."""
 
 
 class Embedded:
@@ -45,7 +48,7 @@ class Embedded:
         self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         (self.home / "data").mkdir(exist_ok=True, mode=0o700)
         if self._users is None:
-            self._users = os.open(self.home / "users", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._users = os.open(self.home / _USERS, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._users, fcntl.LOCK_SH)
         with _locked(self.home / "starting"):
             self._attach_or_spawn()
@@ -133,6 +136,21 @@ class Embedded:
         if self._child is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._child.wait(5)
+
+
+def in_use(home: Path) -> bool:
+    """Whether any process uses the server of that home now."""
+    try:
+        users = os.open(home / _USERS, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(users)
+    return False
 
 
 def _runtime_dir(home: Path) -> Path:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from bot.app.trial import _fresh
 from bot.core.errors import Misconfigured
 from bot.core.words import ThreadId
 from bot.engine.storage import InboxItem
 from bot.store import embedded
-from bot.store.embedded import Embedded
+from bot.store.embedded import Embedded, in_use
 from bot.store.redis_store import RedisStore
 
 pytestmark = pytest.mark.wire
@@ -43,13 +44,15 @@ def _pid(process: subprocess.Popen[str]) -> int:
 
 
 def _gone(pid: int) -> bool:
-    for _ in range(200):
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return True
-        time.sleep(0.02)
-    return False
+    """Ended within 4 s; it is no child of ours, so its handle is what tells of its end."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([handle], [], [], 4.0)[0])
+    finally:
+        os.close(handle)
 
 
 def test_processes_that_start_at_once_share_one_server_and_the_last_one_out_ends_it(tmp_path: Path) -> None:
@@ -116,3 +119,20 @@ def test_without_the_extra_one_line_says_what_to_do(tmp_path: Path, monkeypatch:
 
     with pytest.raises(Misconfigured, match=r"REDIS_URL.*extra"):
         Embedded(tmp_path).start()
+
+
+def test_a_home_is_in_use_while_anybody_holds_its_server(tmp_path: Path) -> None:
+    """Until the last one lets go; whoever wants to clear it asks first."""
+    before = in_use(tmp_path)
+    server, other = Embedded(tmp_path).start(), Embedded(tmp_path).start()
+    server.close()
+    held = in_use(tmp_path)
+    with pytest.raises(Misconfigured, match="another trial is running"):
+        _fresh(tmp_path)
+    kept = other.alive()
+    other.close()
+    after = in_use(tmp_path)
+    _fresh(tmp_path)
+
+    assert (before, held, kept, after) == (False, True, True, False)
+    assert [one.name for one in tmp_path.iterdir()] == ["plimsoll.toml"]
