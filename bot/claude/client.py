@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from bot.claude.prices import cost, usage_of, worst
 from bot.claude.retry import ATTEMPTS, classify, pause_s
 from bot.claude.stream import Incomplete, Message
 from bot.core.events import Usage
-from bot.engine.ports import ModelFailure, ModelReply, ModelRequest
+from bot.engine.ports import FailureKind, ModelFailure, ModelReply, ModelRequest
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -63,7 +62,7 @@ class Claude:
                 return await self._with_retries(request, until, spent)
         except TimeoutError:
             raise ModelFailure(
-                "There was no time left for the model.", deadline=True, usage=spent.usage, cost_usd=spent.usd
+                "There was no time left for the model.", kind="deadline", usage=spent.usage, cost_usd=spent.usd
             ) from None
 
     async def _with_retries(self, request: ModelRequest, until: float, spent: Spent) -> ModelReply:
@@ -82,7 +81,8 @@ class Claude:
                 too_late = asyncio.get_running_loop().time() + wait >= until
                 if not trouble.again or attempt == ATTEMPTS - 1 or too_late:
                     late = trouble.again and too_late
-                    raise ModelFailure(trouble.line, deadline=late, usage=spent.usage, cost_usd=spent.usd) from error
+                    kind: FailureKind = "deadline" if late else "final"
+                    raise ModelFailure(trouble.line, kind=kind, usage=spent.usage, cost_usd=spent.usd) from error
                 await asyncio.sleep(wait)
         raise AssertionError("the loop returns or raises")
 
@@ -107,12 +107,8 @@ class Claude:
             (dollars or 0.0) + spent.usd,
             message.model or arguments["model"],
             message.id,
-            message.invalid,
+            invalid_calls=message.invalid,
         )
-
-    def input_tokens_at_most(self, request: ModelRequest) -> int:
-        """A token for each byte of the request."""
-        return len(json.dumps(encode(request), ensure_ascii=True))
 
     def price(self, model: str, usage: Usage) -> float | None:
         """At the dearest; `None` for a model without a price."""

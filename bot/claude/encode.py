@@ -21,7 +21,7 @@ def encode(request: ModelRequest) -> dict[str, Any]:
         "model": request.model,
         "max_tokens": request.max_output_tokens,
         "system": [{"type": "text", "text": request.system, "cache_control": LONG}],
-        "messages": marked(request.messages),
+        "messages": marked([message.dump() for message in request.messages]),
         "stream": True,
     }
     tools = [

@@ -41,6 +41,8 @@ class Answer(_Effect):
     trusted_urls: list[str] = []
     """URLs that stood verbatim in trusted text; only these and allowed hosts may be live links."""
     badge: str = ""
+    unverified: list[str] = []
+    """Changes that were made and that nothing was read after, in words: the answer may claim what nobody checked."""
     reference: str = ""
 
 

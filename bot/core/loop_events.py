@@ -30,6 +30,11 @@ class ModelRequested(Event):
     reserved_tokens: int
     reserved_usd: float = 0.0
     model: str
+    max_output_tokens: int = 0
+    """The most it may write."""
+    lost: Usage = Usage()
+    """What attempts since the last request or reply are known to have used up without a reply."""
+    lost_usd: float = 0.0
     request_bytes: int = 0
     """Size of system, tools and messages as JSON; bounds the input before the service counts it."""
     request_digest: str = ""
@@ -48,6 +53,8 @@ class ModelReplied(Event):
     cost_usd: float
     model: str = ""
     request_id: str = ""
+    cache_miss_reason: str = ""
+    """Why the service could not read from its cache what it had before; its own word, empty when it did."""
     invalid_calls: dict[str, str] = {}
     """Call id -> why its arguments could not be read; such a call never runs."""
 

@@ -9,9 +9,11 @@ from typing import Any
 
 from bot.core import events as e
 from bot.core.authority import Authority
+from bot.core.item import Item, said
 from bot.core.labels import Label, Readers, Source, Trust
 from bot.core.progress import call_key, facts_of, offer
-from bot.core.state import CallState, Item, Reading, Run, Session
+from bot.core.replies import ENDS, NUDGE, asked_again
+from bot.core.state import CallState, Reading, Run, Session
 
 
 def label_of(kind: str, name: str, trust: str, readers: Any) -> Label:
@@ -23,39 +25,65 @@ def label_of(kind: str, name: str, trust: str, readers: Any) -> Label:
 
 def _requested(session: Session, event: e.ModelRequested) -> Session:
     run = _live(session)
+    # A request that is followed by another one, not by a reply, may have been charged: at its worst for the
+    # budgets, and for the books by what it is known to have used.
     run = replace(
         run,
         turns=max(run.turns, event.turn),
-        # A request that is followed by another one, not by a reply, may have been charged.
-        lost_tokens=run.lost_tokens + run.reserved_tokens,
-        lost_usd=run.lost_usd + run.reserved_usd,
+        usage=run.usage.plus(event.lost),
+        cost_usd=run.cost_usd + event.lost_usd,
+        lost_tokens=run.lost_tokens + max(0, run.reserved_tokens - event.lost.total),
+        lost_usd=run.lost_usd + max(0.0, run.reserved_usd - event.lost_usd),
         reserved_tokens=event.reserved_tokens,
         reserved_usd=event.reserved_usd,
-        request_bytes=event.request_bytes,
+        output_limit=event.max_output_tokens,
+        pending=event.role,
     )
+    if event.role == "agent":
+        run = replace(run, request_bytes=event.request_bytes, asked_model=event.model)
     return replace(session, run=run)
 
 
 def _replied(session: Session, event: e.ModelReplied) -> Session:
     run = _live(session)
-    content = tuple(event.content)
     run = replace(
         run,
         usage=run.usage.plus(event.usage),
         cost_usd=run.cost_usd + event.cost_usd,
         reserved_tokens=0,
         reserved_usd=0.0,
+        pending="",
+    )
+    if event.role != "agent":
+        return replace(session, run=run)
+    run = replace(
+        run,
         known_input=(run.request_bytes, event.usage.total - event.usage.output_tokens),
         reply=event,
         calls=(),
         turn_facts=0,
         turn_refused_to_conclude=False,
+        cut=run.cut + 1 if event.stop_reason == "max_tokens" else 0,
     )
-    usable = tuple(block for block in content if block.get("type") != "text" or str(block.get("text", "")).strip())
+    return _into_transcript(replace(session, run=run, last_reply=event.request_id), run, event)
+
+
+def _into_transcript(session: Session, run: Run, event: e.ModelReplied) -> Session:
+    """What the next request shows of a reply: nothing of one that is asked for again."""
+    if asked_again(event, run):
+        return session
+    usable = tuple(
+        block for block in event.content if block.get("type") != "text" or str(block.get("text", "")).strip()
+    )
     # The service refuses a history in which a message ends in thinking: such a reply said nothing.
-    spoke = any(block.get("type") in ("text", "tool_use") for block in usable)
-    transcript = (*session.transcript, Item("assistant", usable)) if spoke else session.transcript
-    return replace(session, run=run, transcript=transcript)
+    if any(block.get("type") in ("text", "tool_use") for block in usable):
+        piece = Item("assistant", usable, session.entries + 1, run.asked_model, ended=event.stop_reason)
+        return replace(session, transcript=(*session.transcript, piece))
+    if event.stop_reason not in ENDS or run.nudged:
+        return session
+    nudge = (said("assistant", "(no reply)", session.entries + 1), said("user", NUDGE, session.entries + 1))
+    run = replace(run, nudged=True, reply=None)
+    return replace(session, run=run, transcript=(*session.transcript, *nudge))
 
 
 def _tool_requested(session: Session, event: e.ToolRequested) -> Session:
@@ -94,20 +122,22 @@ def _returned(session: Session, event: e.ToolReturned) -> Session:
     run = _live(session)
     call = run.call(event.call_id)
     assert call is not None, "a result for a call that was never asked for"
+    done = event.ran and event.ok
     new = facts_of(call.tool, event.content) - run.facts if event.ok else frozenset()
-    changed = event.ran and event.ok and call.authority >= Authority.LOCAL_WRITE
+    changed = done and call.authority >= Authority.LOCAL_WRITE
     run = replace(
         run,
         facts=run.facts | new,
         turn_facts=run.turn_facts + len(new) + changed,
         world=run.world + changed,
         tried=_forgive(run, call) if event.retryable else run.tried,
+        unverified=(*run.unverified, call.tool) if changed else () if done else run.unverified,
     )
     if not event.ran and isinstance(event.content, dict) and event.content.get("refused") == "conclude now":
         run = replace(run, turn_refused_to_conclude=True)
     label = label_of("tool", call.tool, event.trust, event.readers) if event.ran else Label()
-    reading = Reading(call.tool, label.trust, str(block["content"]))
-    readings = (*session.readings, reading) if event.ran and event.ok else session.readings
+    reading = Reading(call.tool, label.trust, str(block["content"]), run.id, is_result=True)
+    readings = (*session.readings, reading) if done else session.readings
     session = replace(session, run=run, label=session.label.join(label), readings=readings)
     return session if run.open_calls else _turn_ended(session)
 
@@ -115,10 +145,10 @@ def _returned(session: Session, event: e.ToolReturned) -> Session:
 def _turn_ended(session: Session) -> Session:
     """Results of a turn enter the transcript together, in the model's order, whatever order they came in."""
     run = _live(session)
-    results = Item("results", tuple(call.result or {} for call in run.calls))
+    results = Item("results", tuple(call.result or {} for call in run.calls), session.entries + 1)
     fruitful = run.turn_facts or run.turn_refused_to_conclude
     # A reply that was cut off still ends the run once its calls are closed.
-    reply = None if run.reply and run.reply.stop_reason == "tool_use" else run.reply
+    reply = None if run.reply and run.reply.stop_reason in ("tool_use", "pause_turn") else run.reply
     run = replace(run, barren=0 if fruitful else run.barren + 1, reply=reply)
     return replace(session, run=run, transcript=(*session.transcript, results))
 

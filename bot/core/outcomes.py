@@ -12,10 +12,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from bot.core.events import ModelReplied
-from bot.core.state import Run, Session
+from bot.core.labels import Trust
+from bot.core.progress import fact_lines, parsed
+from bot.core.state import Reading, Run, Session
 
 OUTCOMES: dict[str, tuple[str, ...]] = {
     "answered": ("end_turn",),
@@ -27,42 +26,8 @@ OUTCOMES: dict[str, tuple[str, ...]] = {
 }
 
 
-def text_of(content: Iterable[object]) -> str:
-    """The text blocks of a reply, joined."""
-    texts = [str(block["text"]) for block in content if isinstance(block, dict) and block.get("type") == "text"]
-    return "\n\n".join(text.strip() for text in texts if text.strip())
-
-
-def ending_for(reply: ModelReplied, run: Run) -> tuple[str, str, str] | None:
-    """Outcome, stop reason and text that a complete reply without open calls means; `None`: the run goes on.
-
-    A stop reason that this version does not know, or a promise of calls without any, ends the run.
-    """
-    text = text_of(reply.content)
-    match reply.stop_reason:
-        case "tool_use" if run.calls:
-            return None
-        case "end_turn" | "stop_sequence" if text:
-            return ("answered", "end_turn", text)
-        case "end_turn" | "stop_sequence":
-            return ("escalated", _why_silent(run), "")
-        case "max_tokens":
-            return ("partial", "max_tokens", text)
-        case "model_context_window_exceeded":
-            return ("partial", "context_window", text)
-        case "refusal":
-            return ("refused", "refusal", "")
-        case _:
-            return ("failed", "model_error", "")
-
-
-def _why_silent(run: Run) -> str:
-    decided = {approval.status for approval in run.approvals.values()}
-    if "denied" in decided:
-        return "approval_denied"
-    return "approval_expired" if "expired" in decided else "hand_over"
-
-
+RESULTS_SHOWN, FACTS_SHOWN, FACT_CHARACTERS = 8, 6, 120
+"""Of an ending's summary of results: as much as a phone shows without becoming the log."""
 _WHAT_HAPPENED = {
     "turn_cap": "I stopped after {turns} steps without an answer.",
     "token_budget": "I stopped: the token budget of this run is used up.",
@@ -90,23 +55,51 @@ _WHAT_NEXT = {
 
 
 def post_for(outcome: str, stop_reason: str, text: str, session: Session, detail: str = "") -> str:
-    """What people are told: an answer as it is; else what happened, was found, is open, can be done."""
+    """What people are told: an answer as it is; else what happened, was found, is unknown, can be done."""
+    run = session.run
     if outcome == "answered":
         return text
-    run = session.run
     turns = run.turns if run else 0
     parts = [_WHAT_HAPPENED[stop_reason].format(turns=turns)]
     parts += [detail] if detail else []
     parts += [f"So far:\n\n{text}"] if text else []
-    if run and run.steps and not text:
-        looked = ", ".join(dict.fromkeys(run.steps))
-        parts.append(f"Looked at so far: {looked} ({len(run.facts)} facts). The question itself is still open.")
-    parts += [_open_effects(run)] if run and outcome != "refused" and _open_effects(run) else []
+    if run and outcome != "refused":
+        parts += [*_found(session, run), *_unknown(run, text)]
     return "\n\n".join([*parts, _WHAT_NEXT[outcome]])
 
 
-def _open_effects(run: Run) -> str:
-    unknown = [call.tool for call in run.calls if call.unknown]
-    if unknown:
-        return f"Unknown: whether {', '.join(unknown)} took effect. Check before anybody does it again."
-    return ""
+def _found(session: Session, run: Run) -> list[str]:
+    """What the tools of this run returned, by code, without asking a model; a stranger's words are only named."""
+    lines: dict[str, None] = {}
+    for one in session.readings:
+        if one.is_result and one.run == run.id:
+            lines[f"- {one.source}: {_told(one)}"] = None
+    left_out = [f"- and {len(lines) - RESULTS_SHOWN} earlier results, in the log"] if len(lines) > RESULTS_SHOWN else []
+    return ["\n".join(["What was found:", "", *left_out, *list(lines)[-RESULTS_SHOWN:]])] if lines else []
+
+
+def _told(reading: Reading) -> str:
+    if reading.trust < Trust.INTERNAL:
+        return "was read; it is untrusted, so look it up in the log"
+    lines = fact_lines("", parsed(reading.text))
+    facts = [line.removeprefix(".").removeprefix("=") for line in lines]
+    more = f"; and {len(facts) - FACTS_SHOWN} more" if len(facts) > FACTS_SHOWN else ""
+    return "; ".join(_short(fact) for fact in facts[:FACTS_SHOWN]) + more
+
+
+def _unknown(run: Run, text: str) -> list[str]:
+    found = [
+        f"whether {call.tool} took effect; check before anybody does it again" for call in run.calls if call.unknown
+    ]
+    found += unverified(run)
+    found += [] if text else ["the answer to the question itself"]
+    return ["What is unknown: " + "; ".join(found) + "."] if found else []
+
+
+def unverified(run: Run) -> list[str]:
+    """Each change that nothing was read after, in words."""
+    return [f"{tool} was done and nothing was read after it" for tool in dict.fromkeys(run.unverified)]
+
+
+def _short(fact: str) -> str:
+    return fact if len(fact) <= FACT_CHARACTERS else f"{fact[:FACT_CHARACTERS]}…"

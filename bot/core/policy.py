@@ -28,7 +28,9 @@ class ModelTable(_Table):
 
     name: str = Field("claude-sonnet-5-5", min_length=1)
     small: str = Field("claude-haiku-5-5", min_length=1)
-    """Router, critique, quarantine."""
+    """Router, critique, quarantine, summary."""
+    fallback: str | None = Field(None, min_length=1)
+    """Answers while `name` is overloaded or away; none set: the run ends instead."""
     max_output_tokens: int = Field(8192, ge=1, le=128_000)
 
 
@@ -48,6 +50,9 @@ class LoopTable(_Table):
     strategy: Literal["react"] = "react"
     parallel: bool = False
     """Whether parallel-safe calls of one turn run side by side."""
+    compact_at_tokens: int = Field(60_000, ge=1_000, le=1_000_000)
+    """Above this size of a request old turns are folded into a summary; about where reading them again and again
+    costs more than writing the summary."""
     reflexion: Literal[False] = False
 
 

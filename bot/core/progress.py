@@ -8,6 +8,7 @@ call a third time in an unchanged world ends it too: DESIGN section 5.)
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -23,12 +24,27 @@ _NOT_FACTS = frozenset({"handle", "call_id", "request_id", "reference", "at", "n
 
 def facts_of(tool: str, content: Any) -> frozenset[str]:
     """Short digests of the facts in a successful result of that tool."""
-    found: set[str] = set()
+    return frozenset(
+        hashlib.sha256(fact.encode("utf-8", "replace")).hexdigest()[:16] for fact in fact_lines(tool, content)
+    )
+
+
+def parsed(text: Any) -> Any:
+    """What a result's text says, where it is JSON; else the text itself."""
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError):
+        return text
+
+
+def fact_lines(tool: str, content: Any) -> list[str]:
+    """The same facts as people and models read them, each once, in the order they stand."""
+    found: dict[str, None] = {}
     _walk(tool, content, found)
-    return frozenset(hashlib.sha256(fact.encode("utf-8", "replace")).hexdigest()[:16] for fact in found)
+    return list(found)
 
 
-def _walk(path: str, value: Any, found: set[str]) -> None:
+def _walk(path: str, value: Any, found: dict[str, None]) -> None:
     if len(found) >= MAX_FACTS_PER_RESULT:
         return
     match value:
@@ -43,11 +59,11 @@ def _walk(path: str, value: Any, found: set[str]) -> None:
             for line in value.splitlines():
                 normal = " ".join(line.casefold().split())
                 if normal and not _TIMESTAMP.match(line.strip()):
-                    found.add(f"{path}={normal}")
+                    found[f"{path}={normal}"] = None
         case None:
             pass
         case _:
-            found.add(f"{path}={value!r}")
+            found[f"{path}={value!r}"] = None
 
 
 def call_key(tool: str, arguments: Mapping[str, Any]) -> str:

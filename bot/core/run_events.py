@@ -17,6 +17,8 @@ class RunStarted(Event):
     """RFC 3339; when the run must have ended unless it parks."""
     pins: dict[str, str]
     """Digests of `model`, `policy`, `prompt`, `tools` and `renderer`; the store keeps the contents."""
+    fresh: bool = False
+    """The asker began anew: nothing said or read before enters this run."""
     by_bot: bool = False
     """An allow-listed bot asked; at most 10 such runs in a thread."""
     policy_version: str
@@ -72,7 +74,13 @@ class Compacted(Event):
     """Old turns were folded into a summary; the log keeps them."""
 
     summary: str
+    """What the model sees in their place."""
     through_seq: int
+    """The last entry whose words are no longer in the prompt."""
+    why: Literal["threshold", "window", "repair"] = "threshold"
+    """It grew past the policy's threshold; it no longer fitted into the model; it could not be sent as it stood."""
+    by_model: bool = False
+    """False: the summary was made by code alone."""
 
 
 class Cancelled(Event):

@@ -15,8 +15,11 @@ from typing import Any
 from bot.core import events as e
 from bot.core.approvals import evolve_approval
 from bot.core.chain import Entry
+from bot.core.item import said
+from bot.core.labels import Label
 from bot.core.loop_steps import LOOP_STEPS, label_of
-from bot.core.state import Heard, Item, Reading, Run, Session
+from bot.core.replies import WINDOW
+from bot.core.state import Heard, Reading, Run, Session
 from bot.core.words import ThreadId
 
 
@@ -42,6 +45,13 @@ def evolve(session: Session, event: e.Event, at: datetime | None = None) -> Sess
     return replace(session, entries=session.entries + 1)
 
 
+def evolve_all(session: Session, events: Iterable[e.Event]) -> Session:
+    """The session after those events, in order."""
+    for event in events:
+        session = evolve(session, event)
+    return session
+
+
 def _tick(session: Session, at: datetime | None) -> Session:
     run = session.run
     if run and at and session.last_at and not run.waiting:
@@ -58,6 +68,9 @@ def _run_started(session: Session, event: e.RunStarted) -> Session:
     budget = (datetime.fromisoformat(event.deadline) - started).total_seconds() if started else 0.0
     run = Run(event.run_id, event.principal, event.policy_version, budget)
     bots = session.bot_runs + event.by_bot
+    if event.fresh:
+        # Nothing of before is in the prompt any more, so nothing of it lowers what this run may do.
+        session = replace(session, label=Label(), transcript=(), readings=(), last_reply="")
     return replace(session, run=run, principal=event.principal, bot_runs=bots)
 
 
@@ -82,9 +95,9 @@ def _message(session: Session, event: e.MessageReceived) -> Session:
         session,
         run=run,
         label=session.label.join(label),
-        transcript=(*session.transcript, _text_item("user", text)),
-        heard={**session.heard, event.ts: Heard(event.author, event.text, run.id)},
-        readings=(*session.readings, Reading(f"{event.author}'s message", label.trust, event.text)),
+        transcript=(*session.transcript, said("user", text, session.entries + 1)),
+        heard={**session.heard, event.ts: Heard(event.author, event.text, run.id, session.entries + 1)},
+        readings=(*session.readings, Reading(f"{event.author}'s message", label.trust, event.text, run.id)),
     )
 
 
@@ -107,9 +120,21 @@ def _history(session: Session, event: e.HistoryImported) -> Session:
     return replace(
         session,
         label=session.label.join(label),
-        transcript=(*session.transcript, _text_item("user", text)),
+        transcript=(*session.transcript, said("user", text, session.entries + 1)),
         readings=(*session.readings, Reading("earlier messages", label.trust, text)),
     )
+
+
+def _compacted(session: Session, event: e.Compacted) -> Session:
+    kept = tuple(item for item in session.transcript if item.seq > event.through_seq)
+    folded = said("user", event.summary, event.through_seq)
+    run = session.run
+    if run:
+        # What was read is no longer in front of the model: it may be read again.
+        reply = None if run.reply and run.reply.stop_reason == WINDOW else run.reply
+        folds = run.window_folds + (event.why == "window")
+        run = replace(run, world=run.world + 1, window_folds=folds, reply=reply, known_input=(0, 0), request_bytes=0)
+    return replace(session, run=run, transcript=(folded, *kept))
 
 
 def _cancelled(session: Session, event: e.Cancelled) -> Session:
@@ -120,16 +145,12 @@ def _finished(session: Session, event: e.RunFinished) -> Session:
     last = session.transcript[-1] if session.transcript else None
     # The model must be able to go on from here: what people were told closes the run for it too.
     if last is not None and last.role != "assistant":
-        session = replace(session, transcript=(*session.transcript, _text_item("assistant", event.text)))
+        session = replace(session, transcript=(*session.transcript, said("assistant", event.text, session.entries + 1)))
     return replace(session, run=None, spoke_since_post=frozenset())
 
 
 def _posted(session: Session, event: e.Posted) -> Session:
     return replace(session, posted={**session.posted, event.key: event.ts})
-
-
-def _text_item(role: Any, text: str) -> Item:
-    return Item(role, ({"type": "text", "text": text},))
 
 
 _APPROVAL_EVENTS = (
@@ -146,6 +167,7 @@ _STEPS: dict[type[e.Event], Callable[[Session, Any], Session]] = {
     e.MessageIgnored: _ignored,
     e.MessageEdited: _edited,
     e.HistoryImported: _history,
+    e.Compacted: _compacted,
     e.Cancelled: _cancelled,
     e.RunFinished: _finished,
     e.Posted: _posted,

@@ -9,17 +9,9 @@ from typing import Any, Literal
 
 from bot.core.authority import Authority
 from bot.core.events import ModelReplied, Usage
+from bot.core.item import Item
 from bot.core.labels import Label, Trust
 from bot.core.words import ThreadId
-
-
-@dataclass(frozen=True)
-class Item:
-    """One piece of the transcript, in log order."""
-
-    role: Literal["user", "assistant", "results"]
-    content: tuple[Mapping[str, Any], ...]
-    """Blocks as the Messages API takes them."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +99,18 @@ class Run:
     reserved_usd: float = 0.0
     request_bytes: int = 0
     """Size of the newest request."""
+    pending: str = ""
+    """The role of the request under way; empty when none is."""
+    asked_model: str = ""
+    """Whom the newest request was sent to."""
+    output_limit: int = 0
+    """The most that the newest request let it write, in tokens."""
+    cut: int = 0
+    """Replies in a row that were cut off at the output limit; the first is asked for again with more room."""
+    nudged: bool = False
+    """The model gave an empty reply and was asked once more."""
+    window_folds: int = 0
+    """How often the conversation was folded because it no longer fitted into the model."""
     known_input: tuple[int, int] = (0, 0)
     """Bytes of the last request that got a reply, and the input tokens that the service counted for it."""
     reply: ModelReplied | None = None
@@ -135,6 +139,8 @@ class Run:
     cancelled_by: str = ""
     steps: tuple[str, ...] = ()
     """Tools in the order they were asked for, for progress."""
+    unverified: tuple[str, ...] = ()
+    """Changes that were made and that nothing was read after."""
 
     def call(self, call_id: str) -> CallState | None:
         """The call of the current turn with that id."""
@@ -180,6 +186,8 @@ class Heard:
     author: str
     text: str
     run: str
+    seq: int = 0
+    """Which entry of the log it came in with."""
 
 
 @dataclass(frozen=True)
@@ -190,6 +198,10 @@ class Reading:
     """A tool's name, or words for people."""
     trust: Trust
     text: str
+    run: str = ""
+    """The run it was read in."""
+    is_result: bool = False
+    """A tool returned it."""
 
 
 @dataclass(frozen=True)
@@ -213,6 +225,8 @@ class Session:
     bot_runs: int = 0
     """Runs that were started by bots."""
     last_at: datetime | None = None
+    last_reply: str = ""
+    """The service's id of the newest reply, for its report on the cache."""
     readings: tuple[Reading, ...] = ()
     """Every text that was read, oldest first: where a value came from, what an approver must know of."""
 

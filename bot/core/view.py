@@ -10,8 +10,9 @@ from typing import Any, Literal
 from bot.core.authority import Authority
 from bot.core.effects import Answer, Card, CardCall, Progress
 from bot.core.labels import Trust
-from bot.core.outcomes import text_of
+from bot.core.outcomes import unverified
 from bot.core.policy import Policy
+from bot.core.replies import text_of
 from bot.core.state import Approval, Reading, Run, Session
 
 QUOTE_CHARACTERS = 600
@@ -134,6 +135,7 @@ def answer(session: Session, *, outcome: str, stop_reason: str, text: str, refer
         asker=run.principal,
         trusted_urls=trusted_urls(session.readings),
         badge=badge(session),
+        unverified=list(unverified(run)) if outcome == "answered" else [],
         reference=reference,
     )
 

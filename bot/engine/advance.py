@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from bot.core.strategy import AskModel, Finish, RunTools, Wait, next_action
+from bot.core.strategy import AskModel, Finish, Note, RunTools, Wait, next_action
 from bot.engine.desk import Desk
 from bot.engine.dispatch import dispatch
 from bot.engine.finish import finish
@@ -20,14 +20,24 @@ async def advance(desk: Desk, writer: Writer) -> None:
     """Take in, decide, act, write down; returns when only a person, a timer or a message can go on."""
     while True:
         taken = await absorb(desk, writer)
-        action = next_action(desk.strategy, writer.session, desk.policy.caps, desk.clock.now())
+        action = next_action(
+            desk.strategy,
+            writer.session,
+            desk.policy.caps,
+            desk.clock.now(),
+            fold_at_tokens=desk.policy.loop.compact_at_tokens,
+        )
         match action:
             case Wait():
                 if not taken:
+                    await writer.settle()
                     return
                 continue
+            case Note():
+                writer.stage(*action.events)
+                continue
             case AskModel():
-                end = await reason(desk, writer)
+                end = await reason(desk, writer, action)
             case RunTools():
                 end = await dispatch(desk, writer, action.calls)
             case Finish():

@@ -13,14 +13,14 @@ from typing import Any
 
 from bot.core import caps as limits
 from bot.core import events as e
+from bot.core.actions import Finish
 from bot.core.approvals import binding, bound_digest, denial_key, eligible, newest_for
 from bot.core.canon import clean
 from bot.core.effects import CardLink, Effect, SessionStatus
 from bot.core.errors import ModelMistake, OutsideFailed
 from bot.core.gate import NeedsApproval, Refused, Verdict, admit, ceiling_for, needs_person
-from bot.core.session import evolve
+from bot.core.session import evolve_all
 from bot.core.state import Approval, CallState, Session
-from bot.core.strategy import Finish
 from bot.core.tool import Tool, ToolCall, ToolContext, ToolError
 from bot.core.view import card, card_key, progress
 from bot.engine.desk import Desk
@@ -123,9 +123,7 @@ async def ask(desk: Desk, writer: Writer, call: CallState, verdict: NeedsApprova
     for one, why in await _all_that_need(desk, session, call, verdict):
         events += [*_voided(why), gate_event(one, why)]
         events.append(await _request(desk, session, one, why, batch))
-    after = session
-    for event in events:
-        after = evolve(after, event)
+    after = evolve_all(session, events)
     asked = [event for event in events if isinstance(event, e.ApprovalRequested)]
     timers = _timers(desk, asked, batch)
     await writer.write(*events, effects=_effects(desk, after, batch, verdict), timers=timers)

@@ -9,7 +9,7 @@ from bot.core.approvals import NotEntitled, judge
 from bot.core.effects import Effect, Notice, SessionStatus, Whisper
 from bot.core.errors import OutsideFailed
 from bot.core.policy import ApproverRule
-from bot.core.session import evolve
+from bot.core.session import evolve_all
 from bot.core.state import Approval, Run, Session
 from bot.core.view import card
 from bot.core.words import Person
@@ -54,9 +54,7 @@ def _said(approval: Approval, user: str, vote: Word, reason: str, *, decides: bo
 
 async def settle(desk: Desk, writer: Writer, approval: Approval, events: list[e.Event], *, consumed: list[str]) -> None:
     """Write what became of an approval, and show it on its card."""
-    after = writer.session
-    for event in events:
-        after = evolve(after, event)
+    after = evolve_all(writer.session, events)
     effects: list[Effect] = [card(after, approval.batch, desk.policy)] if after.run else []
     timers = []
     if after.run and after.run.approvals[approval.id].status != "open":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bot.core import events as e
 from bot.core.effects import Effect, Notice, SessionStatus
 from bot.core.gate import Refused, ceiling_for
-from bot.core.session import evolve
+from bot.core.session import evolve_all
 from bot.core.state import Run, Session
 from bot.core.view import card
 from bot.engine.desk import Desk
@@ -84,9 +84,7 @@ def _voiding(desk: Desk, session: Session, run: Run, why: str) -> list[e.Event]:
 
 
 async def _write(desk: Desk, writer: Writer, item: InboxItem, events: list[e.Event]) -> None:
-    after = writer.session
-    for event in events:
-        after = evolve(after, event)
+    after = evolve_all(writer.session, events)
     voided = [event.approval_id for event in events if isinstance(event, e.ApprovalVoided)]
     effects: list[Effect] = []
     if after.run:

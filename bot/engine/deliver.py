@@ -8,11 +8,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import replace
 from datetime import timedelta
 
-from bot.core.effects import Notice
+from bot.core.effects import Notice, Progress
 from bot.core.errors import Fenced, OutsideFailed
+from bot.core.view import progress
 from bot.engine.desk import Desk
 from bot.engine.ports import Piece
 from bot.engine.storage import OutboxRow, TimerSet
@@ -30,12 +32,34 @@ class Courier:
         self._writer = writer
         self._posted: dict[str, str] = {}
         self._lock = asyncio.Lock()
+        self._progress: Progress | None = None
 
     async def run(self) -> None:
-        """Deliver whenever something was said, until cancelled."""
+        """Deliver whenever something was said, and keep the progress message fresh, until cancelled."""
         while True:
-            await self._writer.spoken.wait()
-            await self.drain()
+            with contextlib.suppress(TimeoutError):
+                # Not `wait_for`: in Python 3.11 it can swallow a cancellation.
+                async with asyncio.timeout(self._desk.progress_s):
+                    await self._writer.spoken.wait()
+            if self._writer.spoken.is_set():
+                await self.drain()
+            await self.refresh()
+
+    async def refresh(self) -> None:
+        """Show how far the run is, if that changed; newest state only. It is a view of the log, so nothing of it is
+        stored, and nothing waits for it."""
+        async with self._lock:
+            session = self._writer.session
+            if session.run is None or session.run.waiting:
+                return
+            now = progress(session, "working")
+            ts = self._known().get(now.key)
+            if ts is None or now == self._progress:
+                return
+            self._progress = now
+            for piece in self._desk.surface.render(self._writer.held.thread, now, self._known()):
+                with contextlib.suppress(OutsideFailed):
+                    await self._desk.surface.update(self._writer.held.thread, ts, piece)
 
     async def drain(self) -> bool:
         """Deliver everything there is; False when something has to wait for a later try."""

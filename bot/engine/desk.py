@@ -29,6 +29,8 @@ class Desk:
     """How long a lease holds without a renewal (redis.md rule 2)."""
     watch_s: float = 0.5
     """How often a lease holder looks for a stop; a stop must end a run within 2 s."""
+    progress_s: float = 1.0
+    """How often the progress message may change: Slack takes about one update a second (slack.md)."""
     delivery_tries: int = 4
     """Attempts at one delivery before the thread is set aside for a timer."""
     retry_s: float = 5.0

@@ -2,7 +2,7 @@
 
 1. Gates, starts and results are written in that order, each in the model's order.
 2. The ledger is asked right before each effect: a stale worker is fenced, a finished effect is replayed,
-   an effect of unknown end is never run blindly.
+   an effect of unknown end is never run blindly. A single read needs none: it may always be repeated.
 3. A call that needs a person stops the stage before anything of it runs.
 """
 
@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bot.core import events as e
+from bot.core.actions import Finish
 from bot.core.canon import clean
 from bot.core.gate import NeedsApproval, Refused, Verdict, admit
 from bot.core.progress import facts_of
 from bot.core.session import evolve
-from bot.core.state import CallState, Session
-from bot.core.strategy import Finish
-from bot.core.view import progress
+from bot.core.state import CallState
 from bot.engine.asking import ask, gate_event, prepare
 from bot.engine.desk import Desk
 from bot.engine.perform import NOT_KNOWN, Ran, idempotency_key, run_all
@@ -74,16 +73,11 @@ async def _write_results(
         new = facts_of(call.tool, outcome.result.content) - facts if outcome.result.ok else frozenset()
         facts |= new
         events.append(_returned(call, outcome, len(new)))
-    await writer.write(*events, effects=[progress(_after(writer, events), "working")])
-    await desk.store.ledger.forget(writer.held, [call.call_id for call in calls if call.call_id in ran])
+    writer.stage(*events)
+    if kept := [one.call.call_id for one in ran.values() if one.kept]:
+        await writer.write()
+        await desk.store.ledger.forget(writer.held, kept)
     return _unknown(unknown) if unknown else None
-
-
-def _after(writer: Writer, events: Sequence[e.Event]) -> Session:
-    session = writer.session
-    for event in events:
-        session = evolve(session, event)
-    return session
 
 
 def _returned(call: CallState, outcome: Ran, facts_added: int) -> e.ToolReturned:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bot.core import events as e
+from bot.core.actions import Finish
 from bot.core.effects import CardLink, Effect, SessionStatus
 from bot.core.gate import Refused, ceiling_for
 from bot.core.outcomes import post_for
-from bot.core.session import evolve
+from bot.core.session import evolve_all
 from bot.core.state import Run
-from bot.core.strategy import Finish
 from bot.core.view import answer, card, progress
 from bot.engine.desk import Desk
 from bot.engine.dispatch import not_run
@@ -24,17 +24,15 @@ async def finish(desk: Desk, writer: Writer, end: Finish) -> None:
         return
     reference = desk.clock.new_id("ref")
     closing = _closing(desk, writer, run, end)
-    after = session
-    for event in closing:
-        after = evolve(after, event)
+    after = evolve_all(session, closing)
     text = post_for(end.outcome, end.stop_reason, end.text, after, end.detail)
     finished = e.RunFinished(
         outcome=end.outcome,
         stop_reason=end.stop_reason,
         text=text,
         messages=list(run.messages),
-        usage=run.usage,
-        cost_usd=run.cost_usd,
+        usage=run.usage.plus(end.lost),
+        cost_usd=run.cost_usd + end.lost_usd,
         reference=reference,
     )
     said = answer(after, outcome=end.outcome, stop_reason=end.stop_reason, text=text, reference=reference)

@@ -25,6 +25,8 @@ class Ran:
     result: ToolResult
     ran: bool = True
     """False: it never started, so nothing happened."""
+    kept: bool = False
+    """The ledger has a row for it, until the result is in the log."""
 
 
 NOT_KNOWN = ToolResult(
@@ -47,29 +49,36 @@ async def run_all(desk: Desk, writer: Writer, calls: Sequence[CallState]) -> lis
     """Results in the model's order, whatever order they came in."""
     if desk.policy.loop.parallel and len(calls) > 1:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_run(desk, writer, call)) for call in calls]
+            tasks = [group.create_task(_run(desk, writer, call, alone=False)) for call in calls]
         return [task.result() for task in tasks]
-    return [await _run(desk, writer, call) for call in calls]
+    return [await _run(desk, writer, call, alone=len(calls) == 1) for call in calls]
 
 
-async def _run(desk: Desk, writer: Writer, call: CallState) -> Ran:
+async def _run(desk: Desk, writer: Writer, call: CallState, *, alone: bool) -> Ran:
     if writer.stop.is_set() and not call.started:
         return Ran(call, _STOPPED, ran=False)
     tool = desk.toolbox.get(call.tool)
     if tool is None:
         return Ran(call, _GONE, ran=False)
     key = idempotency_key(writer.session, call)
+    harmless = tool.spec.authority <= Authority.EGRESS
+    if harmless and alone and not call.started:
+        return Ran(call, await _traced(desk, writer, tool, call, key))
     state, known = await desk.store.ledger.begin(writer.held, call.call_id, key)
     if state == "done" and known is not None:
-        return Ran(call, _load(known))
-    if state == "started" and not (tool.spec.idempotent or tool.spec.authority <= Authority.EGRESS):
-        return Ran(call, NOT_KNOWN)
-    with desk.tracer.span(f"execute_tool {call.tool}", call=call.call_id, thread=str(writer.held.thread)):
-        result = await _attempt(desk, writer, tool, call, key)
+        return Ran(call, _load(known), kept=True)
+    if state == "started" and not (tool.spec.idempotent or harmless):
+        return Ran(call, NOT_KNOWN, kept=True)
+    result = await _traced(desk, writer, tool, call, key)
     if result.unknown:
-        return Ran(call, NOT_KNOWN)
+        return Ran(call, NOT_KNOWN, kept=True)
     await desk.store.ledger.end(writer.held, call.call_id, _dump(result))
-    return Ran(call, result)
+    return Ran(call, result, kept=True)
+
+
+async def _traced(desk: Desk, writer: Writer, tool: Tool, call: CallState, key: str) -> ToolResult:
+    with desk.tracer.span(f"execute_tool {call.tool}", call=call.call_id, thread=str(writer.held.thread)):
+        return await _attempt(desk, writer, tool, call, key)
 
 
 async def _attempt(desk: Desk, writer: Writer, tool: Tool, call: CallState, key: str) -> ToolResult:

@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol
 
 from bot.core.effects import Effect
 from bot.core.events import Usage
+from bot.core.item import Message
 from bot.core.policy import ApproverRule
 from bot.core.tool import Tool, ToolContext, ToolResult, ToolSpec
 from bot.core.words import Person, ThreadId
@@ -52,10 +53,15 @@ class ModelRequest:
     system: str
     tools: Sequence[ToolSpec]
     """Any order; the port sorts by name."""
-    messages: Sequence[Mapping[str, Any]]
+    messages: Sequence[Message]
+    """Pieces that stay the same objects from one request to the next, each encoded once (`Item.encoded`)."""
     max_output_tokens: int
     conversation: str
     """For traces; the thread."""
+    previous_id: str = ""
+    """The service's id of the conversation's last reply: it then says why its cache could not be used."""
+    wait_likely: bool = False
+    """A person may have to decide about what comes back: what is cached should outlive the wait."""
 
 
 @dataclass(frozen=True)
@@ -69,30 +75,49 @@ class ModelReply:
     cost_usd: float
     model: str
     request_id: str = ""
+    """The id of the message."""
+    cache_miss_reason: str = ""
+    """The service's word on why it could not read from its cache; empty when it could, or did not say."""
     invalid_calls: Mapping[str, str] = field(default_factory=dict)
+    """Call id -> why its arguments cannot be read."""
+
+
+FailureKind = Literal["lost", "away", "deadline", "too_long", "final"]
+"""lost: the attempt was begun and may have been charged, another may succeed under a new reservation;
+away: overloaded or unreachable after every free retry, another model may answer; deadline: time ran out (or the service
+asked to wait longer than there is); too_long: the conversation does not fit into the model; final: nothing helps."""
 
 
 class ModelFailure(Exception):
-    """No complete reply came, after every retry that made sense."""
+    """No complete reply came. The text is one clear line for a person."""
 
-    def __init__(self, message: str, *, deadline: bool = False, usage: Usage | None = None, cost_usd: float = 0.0):
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: FailureKind = "final",
+        usage: Usage | None = None,
+        cost_usd: float = 0.0,
+        wait_s: float = 0.0,
+    ):
         super().__init__(message)
-        self.deadline = deadline
-        """Time ran out (or the service asked to wait longer than there is)."""
+        self.kind: FailureKind = kind
         self.usage = usage or Usage()
-        """What lost attempts cost."""
+        """What the lost attempt is known to have used."""
         self.cost_usd = cost_usd
+        self.wait_s = wait_s
+        """How long to wait before another attempt makes sense."""
 
 
 class Model(Protocol):
     """A language model that may ask for tools."""
 
     async def ask(self, request: ModelRequest, deadline: datetime) -> ModelReply:
-        """Raises `ModelFailure`; returns or raises before `deadline`. Cancellable at any await."""
-        ...
+        """Raises `ModelFailure`; returns or raises before `deadline`. Cancellable at any await.
 
-    def input_tokens_at_most(self, request: ModelRequest) -> int:
-        """An upper bound of the input, without asking the service."""
+        Retries what cost nothing (refused connections, error answers) by itself. At most one attempt of a call may be
+        charged: one that was begun and lost is `ModelFailure(kind="lost")`, so that the caller reserves anew.
+        """
         ...
 
     def price(self, model: str, usage: Usage) -> float | None:
@@ -115,6 +140,10 @@ class Toolbox(Protocol):
 
     def specs(self, channel: str) -> tuple[ToolSpec, ...]:
         """What is offered in that channel, sorted by name."""
+        ...
+
+    def size(self, channel: str) -> int:
+        """Bytes of those definitions as JSON, for budgets."""
         ...
 
     async def run(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:

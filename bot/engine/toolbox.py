@@ -53,6 +53,8 @@ class LocalToolbox:
         if faults:
             raise Misconfigured("\n".join(faults))
         self._tools = {name: _under_policy(one, policy.tools.policy.get(name)) for name, one in self._tools.items()}
+        self._offered: dict[str, tuple[ToolSpec, ...]] = {}
+        self._sizes: dict[str, int] = {}
 
     @property
     def resources(self) -> Mapping[str, Any]:
@@ -65,9 +67,22 @@ class LocalToolbox:
 
     def specs(self, channel: str) -> tuple[ToolSpec, ...]:
         """Offered in that channel, sorted by name."""
-        allowed = self._policy.channel(channel).tools
-        names = sorted(name for name in self._tools if "*" in allowed or name in allowed)
-        return tuple(self._tools[name].spec for name in names)
+        # Asked for with each request, and the same for as long as this process lives.
+        if channel not in self._offered:
+            allowed = self._policy.channel(channel).tools
+            names = sorted(name for name in self._tools if "*" in allowed or name in allowed)
+            self._offered[channel] = tuple(self._tools[name].spec for name in names)
+        return self._offered[channel]
+
+    def size(self, channel: str) -> int:
+        """As the Messages API takes them."""
+        if channel not in self._sizes:
+            told = [
+                {"name": spec.name, "description": spec.description, "input_schema": dict(spec.input_schema)}
+                for spec in self.specs(channel)
+            ]
+            self._sizes[channel] = len(json.dumps(told))
+        return self._sizes[channel]
 
     async def run(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         """A tool's failure is a result with `ok=False`; only cancellation passes through."""

@@ -11,8 +11,8 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
+from bot.core.actions import Finish
 from bot.core.errors import Fenced, OutsideFailed
-from bot.core.strategy import Finish
 from bot.engine.advance import advance
 from bot.engine.deliver import Courier, later
 from bot.engine.desk import Desk

@@ -23,7 +23,11 @@ Answer = TypeVar("Answer")
 
 @dataclass
 class Writer:
-    """Session and head of one leased thread; each `write` is one atomic commit."""
+    """Session and head of one leased thread; each `write` is one atomic commit.
+
+    What may be lost with the process is staged: the session knows it, and the next `write` stores it first. Nothing
+    outside may depend on a staged event: a model call, an effect, a post or a rest is preceded by a `write`.
+    """
 
     held: Held
     log: EventLog
@@ -37,6 +41,8 @@ class Writer:
     """Keys of one-line notices under this lease that are not confirmed yet."""
     spoken: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when there is something new to deliver."""
+    staged: list[Entry] = field(default_factory=list)
+    """Sealed, in the session, not yet stored."""
 
     @classmethod
     async def open(cls, held: Held, log: EventLog, clock: Clock) -> Writer:
@@ -44,6 +50,20 @@ class Writer:
         entries = await log.read(held.thread)
         head = entries[-1].hash if entries else genesis(held.thread)
         return cls(held, log, clock, replay(held.thread, entries), len(entries), head)
+
+    def stage(self, *events: e.Event) -> None:
+        """Append the events to the session; a lowered label is written down with its source."""
+        pending = list(events)
+        while pending:
+            event = pending.pop(0)
+            before = self.session
+            at = max(self.clock.now(), before.last_at or self.clock.now())
+            after = evolve(before, event, at)
+            run = "" if isinstance(event, e.MessageIgnored) else _run_id(before, after)
+            entry = seal_entry(event, seq=self.seq + 1, at=stamp(at), run=run, prev=self.head, salt=self.clock.salt())
+            self.staged.append(entry)
+            pending[:0] = _lowering(before, after)
+            self.session, self.seq, self.head = after, entry.seq, entry.hash
 
     async def write(
         self,
@@ -53,27 +73,27 @@ class Writer:
         timers: Sequence[TimerSet] = (),
         pins: Mapping[str, str] | None = None,
     ) -> None:
-        """Append the events and everything that belongs to them, or nothing.
+        """Store what was staged, the events, and everything that belongs to them, or nothing.
 
-        A lowered label is written down with its source. Raises `Fenced` when another worker took over.
+        Raises `Fenced` when another worker took over. After a failure the session is as it was before the call.
         """
-        session, seq, head = self.session, self.seq, self.head
-        entries: list[Entry] = []
-        pending = list(events)
-        while pending:
-            event = pending.pop(0)
-            at = stamp(max(self.clock.now(), session.last_at or self.clock.now()))
-            after = evolve(session, event, datetime.fromisoformat(at))
-            run = "" if isinstance(event, e.MessageIgnored) else _run_id(session, after)
-            entry = seal_entry(event, seq=seq + 1, at=at, run=run, prev=head, salt=self.clock.salt())
-            entries.append(entry)
-            pending[:0] = _lowering(session, after)
-            session, seq, head = after, entry.seq, entry.hash
-        step = Commit(entries, list(consumed), list(effects), list(timers), dict(pins or {}))
-        await self.log.commit(self.held, step)
-        self.session, self.seq, self.head = session, seq, head
+        before = (self.session, self.seq, self.head, list(self.staged))
+        self.stage(*events)
+        entries = self.staged
+        try:
+            step = Commit(entries, list(consumed), list(effects), list(timers), dict(pins or {}))
+            await self.log.commit(self.held, step)
+        except BaseException:
+            self.session, self.seq, self.head, self.staged = before
+            raise
+        self.staged = []
         if effects:
             self.spoken.set()
+
+    async def settle(self) -> None:
+        """Store what is staged, if anything is."""
+        if self.staged:
+            await self.write()
 
 
 async def unless_stopped(writer: Writer, work: Coroutine[Any, Any, Answer]) -> Answer | None:

@@ -5,7 +5,6 @@ They raise what the real ones raise; the wire-level stand-ins beside them are fo
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -60,10 +59,6 @@ class TwinModel:
         ]
         reason = turn.stop_reason or ("tool_use" if turn.calls else "end_turn")
         return ModelReply(content, reason, turn.usage, turn.cost_usd, request.model, f"req-{len(self.requests)}")
-
-    def input_tokens_at_most(self, request: ModelRequest) -> int:
-        """A token for each byte."""
-        return len(json.dumps(list(request.messages)))
 
     def price(self, model: str, usage: Usage) -> float | None:
         """The same for every token; `None` when it was made without a price."""

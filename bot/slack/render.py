@@ -107,6 +107,7 @@ def _answer(effect: Answer, hosts: Iterable[str]) -> list[Block]:
         blocks.append(mrkdwn(f"*{title}* — {person(effect.asker)}"))
     blocks += _sections(units(effect.text, links)) or [mrkdwn("(no words came with this outcome)")]
     small = [f"⚓ {effect.badge}"] if effect.badge else []
+    small += [f"Not verified: {'; '.join(effect.unverified)}."] if effect.unverified else []
     small += [f"Reference {effect.reference}"] if effect.reference else []
     return [*blocks, context(*small)] if small else blocks
 

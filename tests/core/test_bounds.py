@@ -14,9 +14,10 @@ from pydantic import ValidationError
 from bot.core import events as e
 from bot.core.caps import Room, Stop, deadline, input_at_most, reached, room_for
 from bot.core.errors import Misconfigured
-from bot.core.outcomes import OUTCOMES, ending_for, post_for
+from bot.core.outcomes import OUTCOMES, post_for
 from bot.core.policy import CapsTable, Policy
 from bot.core.progress import MAX_FACTS_PER_RESULT, call_key, facts_of
+from bot.core.replies import ending_for
 from bot.core.state import Session
 from bot.core.strategies.react import React
 from bot.core.strategy import AskModel, Finish, RunTools, Wait, next_action

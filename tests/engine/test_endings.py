@@ -84,7 +84,7 @@ async def test_a_budget_is_never_passed(caps: dict[str, Any], stop: str) -> None
 
 async def test_the_deadline_ends_a_run() -> None:
     """Measured by the log's own times."""
-    world = World([ModelFailure("no time", deadline=True)])
+    world = World([ModelFailure("no time", kind="deadline")])
 
     finished = await _ends(world)
 

@@ -220,7 +220,7 @@ async def test_a_changed_question_voids_the_open_card_and_enters_as_a_correction
     assert "Correction" in world.of("MessageReceived")[-1]["text"]
     assert [one["outcome"] for one in world.answers] == ["answered"]
     last = world.model.requests[-1].messages[-1]
-    assert [block["type"] for block in last["content"]] == ["tool_result", "text"]
+    assert [block["type"] for block in last.content] == ["tool_result", "text"]
 
 
 async def test_a_changed_answered_question_starts_nothing() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bot.core.outcomes import ending_for
+from bot.core.actions import Action, AskModel, Finish, RunTools, Wait
+from bot.core.replies import ending_for
 from bot.core.state import Session
-from bot.core.strategy import Action, AskModel, Finish, RunTools, Wait
 
 
 class React:

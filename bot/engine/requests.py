@@ -1,0 +1,94 @@
+"""What is sent to a model, and what it may use at the very most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from bot.core import caps as limits
+from bot.core import events as e
+from bot.core.actions import AskModel, Finish
+from bot.core.gate import ceiling_for
+from bot.core.replies import text_of
+from bot.core.state import Run, Session
+from bot.core.transcript import messages
+from bot.engine.desk import Desk
+from bot.engine.ports import ModelRequest
+
+MOST_OUTPUT_TOKENS = 128_000
+"""The largest reply that any current model gives (model.md section 2.4)."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A request with the room that was reserved for it."""
+
+    request: ModelRequest
+    room: limits.Room
+    size: int
+    """Bytes of system, tools and messages as JSON."""
+
+
+def planned(desk: Desk, session: Session, ask: AskModel, model: str) -> Planned | Finish:
+    """The request, its output cut to what is left; a `Finish` when a limit would be passed."""
+    run = session.run
+    assert run is not None
+    request = _request(desk, session, ask, model)
+    size = _size(desk, session, request)
+    room = _room(desk, run, ask, request, size)
+    if isinstance(room, Finish):
+        return room
+    if run.cut and ask.role == "agent" and room.max_output_tokens <= run.output_limit:
+        # More room was wanted for a reply that was cut off, and there is none.
+        return Finish("partial", "max_tokens", text_of(run.reply.content) if run.reply else "")
+    return Planned(replace(request, max_output_tokens=room.max_output_tokens), room, size)
+
+
+def _request(desk: Desk, session: Session, ask: AskModel, model: str) -> ModelRequest:
+    own = ask.role != "agent"
+    conversation = ask.messages or messages(session, model)
+    wanted = ask.max_output_tokens or desk.policy.model.max_output_tokens
+    longer = session.run is not None and session.run.cut and not own
+    return ModelRequest(
+        model=model,
+        system=ask.system or desk.prompt,
+        tools=() if own else desk.toolbox.specs(session.thread.channel),
+        messages=conversation,
+        max_output_tokens=min(wanted * 2, MOST_OUTPUT_TOKENS) if longer else wanted,
+        conversation=str(session.thread),
+        previous_id="" if own else session.last_reply,
+        wait_likely=not own and _wait_likely(desk, session),
+    )
+
+
+def _wait_likely(desk: Desk, session: Session) -> bool:
+    """Whether some offered tool would need a person as things are now."""
+    ceiling = ceiling_for(session.label, desk.policy)
+    return any(one.always_ask or one.authority > ceiling for one in desk.toolbox.specs(session.thread.channel))
+
+
+def _size(desk: Desk, session: Session, request: ModelRequest) -> int:
+    tools = desk.toolbox.size(session.thread.channel) if request.tools else 0
+    words = sum(item.size for message in request.messages for item in message.items)
+    return tools + len(request.system.encode()) + words
+
+
+def _room(desk: Desk, run: Run, ask: AskModel, request: ModelRequest, size: int) -> limits.Room | Finish:
+    model = request.model
+
+    def usd_of(input_tokens: int, output_tokens: int) -> float:
+        usage = e.Usage(cache_write_tokens=input_tokens, output_tokens=output_tokens)
+        return desk.model.price(model, usage) or 0.0
+
+    if desk.model.price(model, e.Usage(input_tokens=1)) is None:
+        detail = f"No price is known for the model {model}, so no budget could hold."
+        return Finish("failed", "model_error", detail=detail)
+    # What the service counted last is known of the agent's own conversation alone, and of that model.
+    same = ask.role == "agent" and model == run.asked_model
+    room = limits.room_for(
+        run,
+        desk.policy.caps,
+        worst_input=limits.input_at_most(run, size) if same else size + limits.UNREPORTED_TOKENS,
+        max_output=request.max_output_tokens,
+        usd_of=usd_of,
+    )
+    return Finish(room.outcome, room.stop_reason) if isinstance(room, limits.Stop) else room
