@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,10 +17,13 @@ from bot.engine.desk import Desk
 from bot.engine.storage import InboxItem
 from bot.engine.writer import Writer, stamp
 
+_NEW = re.compile(r"\s*new\s*(?::|\n)\s*(?P<question>\S.*)", re.IGNORECASE | re.DOTALL)
+
 
 async def begin(desk: Desk, writer: Writer, item: InboxItem, accepted: Accepted) -> None:
     """Start the run that this message asks for."""
     principal = accepted.person.user
+    fresh, accepted = anew(accepted)
     run_id = desk.clock.new_id("run")
     pins = pinned(desk, writer.session.thread.channel)
     started = e.RunStarted(
@@ -27,10 +32,11 @@ async def begin(desk: Desk, writer: Writer, item: InboxItem, accepted: Accepted)
         deadline=stamp(desk.clock.now() + timedelta(seconds=desk.policy.caps.deadline_s)),
         pins={name: digest(content) for name, content in pins.items()},
         policy_version=desk.policy.version,
+        fresh=fresh,
         by_bot=accepted.person.is_bot,
     )
     events: list[e.Event] = [started]
-    if accepted.body.get("thread_reply") and not writer.session.heard:
+    if accepted.body.get("thread_reply") and not writer.session.heard and not fresh:
         events += await _history(desk, writer, str(accepted.body["ts"]))
     writer.stop.clear()
     await writer.write(
@@ -43,6 +49,17 @@ async def begin(desk: Desk, writer: Writer, item: InboxItem, accepted: Accepted)
         ],
         pins={digest(content): canonical(content).decode() for content in pins.values()},
     )
+
+
+def anew(accepted: Accepted) -> tuple[bool, Accepted]:
+    """Whether the asker begins with a fresh context (`new: QUESTION`), and the message without that word.
+
+    Nothing that was said or read before enters such a run, so nothing of it holds the label down.
+    """
+    found = _NEW.match(str(accepted.body.get("text", "")))
+    if found is None:
+        return False, accepted
+    return True, replace(accepted, body={**accepted.body, "text": found["question"]})
 
 
 def pinned(desk: Desk, channel: str) -> dict[str, Any]:

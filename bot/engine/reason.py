@@ -62,7 +62,7 @@ async def _repair(desk: Desk, writer: Writer, found: list[str]) -> Finish | None
     desk.tracer.note("transcript.invalid", thread=str(writer.held.thread), faults=found)
     fold = compaction.repaired(writer.session)
     if faults(messages(evolve(writer.session, fold))):
-        detail = "The stored conversation of this thread cannot be sent to the model. Write `new` and your question."
+        detail = "The stored conversation of this thread cannot be sent to the model. Write `new:` and your question."
         return Finish("failed", "internal_error", detail=detail)
     writer.stage(fold)
     return None

@@ -12,6 +12,7 @@ import pytest
 
 from bot.claude.client import Claude
 from bot.claude.encode import encode
+from bot.core.item import Message, said
 from bot.engine.ports import ModelFailure, ModelRequest
 from bot.lab.messages_script import Broken, Call, InOrder, Status, Turn
 from bot.lab.messages_server import API_KEY, ScriptedMessages
@@ -22,7 +23,7 @@ GOOD = Turn("Grüße 😀", [Call("get_order", {"order_id": "4921", "t": 'ä"\\'
 
 
 def _request(text: str = "why?") -> ModelRequest:
-    messages = [{"role": "user", "content": [{"type": "text", "text": text}]}]
+    messages = [Message("user", (said("user", text),))]
     return ModelRequest("claude-sonnet-5-5", "You help.", [GET_ORDER.spec], messages, 500, "t")
 
 
@@ -123,7 +124,7 @@ async def test_a_wait_beyond_the_deadline_ends_at_once(place: Place, reply: Stat
     with pytest.raises(ModelFailure) as failed:
         await place.plays(reply).ask(_request(), _within(2))
 
-    assert failed.value.deadline
+    assert failed.value.kind == "deadline"
     assert time.monotonic() - begun < 1.5
 
 
@@ -134,7 +135,7 @@ async def test_a_silent_service_is_left_at_the_deadline(place: Place, reply: Any
     with pytest.raises(ModelFailure) as failed:
         await place.plays(reply).ask(_request(), _within(0.7))
 
-    assert failed.value.deadline
+    assert failed.value.kind == "deadline"
     assert time.monotonic() - begun < 2
 
 

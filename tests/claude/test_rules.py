@@ -12,6 +12,7 @@ from bot.claude.prices import cost, usage_of, worst
 from bot.claude.retry import classify, pause_s
 from bot.claude.stream import Incomplete
 from bot.core.events import Usage
+from bot.core.item import Item, Message
 from bot.engine.ports import ModelRequest
 from bot.lab.messages_rules import check
 from tests.builders import GET_ORDER, ISSUE_CREDIT
@@ -25,7 +26,8 @@ def _request(turns: int) -> ModelRequest:
         call = {"type": "tool_use", "id": f"c{number}", "name": "get_order", "input": {}}
         result = {"type": "tool_result", "tool_use_id": f"c{number}", "content": "x"}
         messages += [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
-    return ModelRequest(MODEL, "You help.", [ISSUE_CREDIT.spec, GET_ORDER.spec], messages, 100, "t")
+    sent = [Message(one["role"], (Item(one["role"], tuple(one["content"])),)) for one in messages]
+    return ModelRequest(MODEL, "You help.", [ISSUE_CREDIT.spec, GET_ORDER.spec], sent, 100, "t")
 
 
 def _bare(value: Any) -> Any:
