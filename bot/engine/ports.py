@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, Literal, Protocol
 
 from bot.core.effects import Effect
+from bot.core.event import Role
 from bot.core.events import Usage
 from bot.core.item import Message
 from bot.core.policy import ApproverRule
@@ -58,6 +59,8 @@ class ModelRequest:
     max_output_tokens: int
     conversation: str
     """For traces; the thread."""
+    role: Role = "agent"
+    """Who is asked: the agent itself, or a side question that no later request builds on."""
     previous_id: str = ""
     """The service's id of the conversation's last reply: it then says why its cache could not be used."""
     wait_likely: bool = False

@@ -134,7 +134,8 @@ async def _pause(desk: Desk, writer: Writer, seconds: float) -> bool:
     now = desk.clock.now()
     if (limits.deadline(writer.session, now) - now).total_seconds() <= seconds:
         return False
-    await unless_stopped(writer, desk.clock.sleep(seconds))
+    if seconds > 0:
+        await unless_stopped(writer, desk.clock.sleep(seconds))
     return True
 
 

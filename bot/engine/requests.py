@@ -55,6 +55,7 @@ def _request(desk: Desk, session: Session, ask: AskModel, model: str) -> ModelRe
         messages=conversation,
         max_output_tokens=min(wanted * 2, MOST_OUTPUT_TOKENS) if longer else wanted,
         conversation=str(session.thread),
+        role=ask.role,
         previous_id="" if own else session.last_reply,
         wait_likely=not own and _wait_likely(desk, session),
     )

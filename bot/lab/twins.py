@@ -5,7 +5,7 @@ They raise what the real ones raise; the wire-level stand-ins beside them are fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -27,6 +27,7 @@ class Says:
 
     text: str = ""
     calls: Sequence[tuple[str, Mapping[str, Any]]] = ()
+    thinking: str = ""
     stop_reason: str = ""
     """Empty: `tool_use` with calls, else `end_turn`."""
     usage: Usage = field(default_factory=lambda: Usage(input_tokens=100, output_tokens=20, calls=1))
@@ -40,14 +41,28 @@ class TwinModel:
         self._turns = list(turns)
         self._usd = usd_per_token
         self.requests: list[ModelRequest] = []
+        self.by_role: dict[str, list[Says | ModelFailure]] = {}
+        """Replies to side questions by role, in order; a role without any takes turns of the script."""
+        self.while_asked: Callable[[ModelRequest], Awaitable[None]] | None = None
+        """What happens elsewhere before the reply comes."""
+
+    def _turn(self, request: ModelRequest) -> Says | ModelFailure:
+        mine = self.by_role.get(request.role)
+        script = mine or self._turns
+        asked = [one for one in self.requests if (one.role == request.role if mine else one.role not in self.by_role)]
+        return script[min(len(asked), len(script) - 1)]
 
     async def ask(self, request: ModelRequest, deadline: datetime) -> ModelReply:
         """The next turn of the script."""
-        turn = self._turns[min(len(self.requests), len(self._turns) - 1)]
+        turn = self._turn(request)
         self.requests.append(request)
+        if self.while_asked is not None:
+            await self.while_asked(request)
         if isinstance(turn, ModelFailure):
             raise turn
-        content: list[dict[str, Any]] = [{"type": "text", "text": turn.text}] if turn.text else []
+        content: list[dict[str, Any]] = []
+        content += [{"type": "thinking", "thinking": turn.thinking, "signature": "s"}] if turn.thinking else []
+        content += [{"type": "text", "text": turn.text}] if turn.text else []
         content += [
             {
                 "type": "tool_use",
