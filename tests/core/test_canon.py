@@ -60,6 +60,14 @@ def test_the_bytes_are_the_reference_library_s_for_every_value(value: Any) -> No
     assert canonical(value) == expected
 
 
+@pytest.mark.parametrize("key", ["\U0001f600", "\U0010ffff", "é"])
+def test_keys_stand_in_the_order_of_their_utf_16_units(key: str) -> None:
+    """Not in that of their code points: an emoji comes before U+FFFF."""
+    value = {"\uffff": 1, key: 2, "a": 3, "\ue000": 4}
+
+    assert canonical(value) == rfc8785.dumps(value)
+
+
 @pytest.mark.parametrize(
     "value", [0.1, -2.5, 1e-4, 9.9e-5, 1e15, 1e15 + 0.5, 2.0, -0.0, 1e21, 5e-324, 123456789.25, 0.30000000000000004]
 )
