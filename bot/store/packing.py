@@ -69,7 +69,8 @@ def unpack(last: int, heads: bytes, payloads: bytes | None) -> list[Entry]:
     lines = heads[_TEXT_AT:sealed_at].decode().split("\n")
     salts, values = _opened(payloads, len(lines))
     sealed, prev = heads[sealed_at:].hex(), heads[1 : 1 + _HASH].hex()
-    entries, second, run, v, seq = [], "", "", 0, last - len(lines)
+    entries: list[Entry] = []
+    second, run, v, seq = "", "", 0, last - len(lines)
     for line, payload, salt in zip(lines, values, salts, strict=True):
         at, kind, *changed = line.split(_BETWEEN)
         if changed:

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.core.chain import Entry, genesis, verify
+from bot.core.effects import Notice
 from bot.core.errors import OurFault
-from bot.engine.storage import Commit, Held
+from bot.engine.storage import Commit, Held, InboxItem
 from bot.store.embedded import Embedded
 from bot.store.packing import entries_in, pack_heads, pack_payloads, unpack, without
 from bot.store.redis_store import RedisStore
@@ -141,3 +142,28 @@ async def test_a_log_of_the_first_version_is_read_and_written_on(valkey: Embedde
         assert verify(THREAD, found, head=new[-1].hash).whole
         assert await store.log.read(THREAD, after=6) == [replace(new[1], payload=None, salt=None), new[2]]
         assert found[0]["prev"] == genesis(THREAD)
+
+
+@pytest.mark.wire
+async def test_a_session_at_rest_is_three_keys_and_nothing_in_the_process(valkey: Embedded) -> None:
+    """State, log and payloads; what comes next is found all the same."""
+    async with fresh_store(valkey) as store:
+        for number in range(3):
+            await store.inbox.enqueue(InboxItem(THREAD, "message", {"ts": str(number)}), claim=str(number))
+            held = await store.lease.next_ready("w", wait_s=1, lease_s=60)
+            assert held is not None and held.epoch == number + 1
+            [item] = await store.inbox.pending(THREAD)
+            entries = entries_after(2, after=(await store.log.read(THREAD) or [None])[-1])
+            await store.ledger.begin(held, "c1", "key")
+            await store.ledger.end(held, "c1", {"ok": True})
+            step = Commit(entries=entries, consumed=[item.id], effects=[Notice(key="n", text="x")])
+            await store.log.commit(held, step)
+            [row] = await store.outbox.rows(THREAD)
+            await store.outbox.done(held, row.id, [])
+            await store.ledger.forget(held, ["c1"])
+            await store.lease.release(held, parked=False)
+            store.lease.let_go(held)
+
+        names = await store.clients.commands.keys(f"*{THREAD}")
+        assert sorted(names) == sorted(name(THREAD) for name in (store.keys.state, store.keys.log, store.keys.payloads))
+        assert not any(value for value in vars(store.lease).values() if isinstance(value, dict | set))
