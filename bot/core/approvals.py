@@ -15,11 +15,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from bot.core import events as e
 from bot.core.canon import digest
+from bot.core.frozen import replace
 from bot.core.policy import ApproverRule, Policy
 from bot.core.state import Approval, Run, Session
 from bot.core.tool import ToolCall

@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+from collections.abc import Callable
+from json.encoder import encode_basestring
 from typing import Any
 
 import rfc8785
@@ -18,6 +20,7 @@ SAFE_INTEGER = 2**53 - 1
 MAX_DEPTH = 64
 """Deepest nesting that is kept; deeper values are replaced (a reader's stack is not ours to spend)."""
 
+_WORDS = {None: "null", True: "true", False: "false"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # An emoji base (or its variation selector or skin tone) may be joined to another emoji by a ZWJ.
 _EMOJI = "[\u00a9\u00ae\u203c-\u3299\ufe0f\U0001f000-\U0001faff]"
@@ -30,10 +33,59 @@ _HIDDEN = re.compile(
 
 def canonical(value: Any) -> bytes:
     """The RFC 8785 bytes of a JSON value; raises `ValueError` where it has none."""
+    parts: list[str] = []
     try:
-        return rfc8785.dumps(value)
+        _write(value, parts.append)
+        return "".join(parts).encode()
     except (rfc8785.CanonicalizationError, UnicodeEncodeError, RecursionError) as error:
         raise ValueError(f"no canonical JSON for this value: {error}") from error
+
+
+def _write(value: Any, put: Callable[[str], None]) -> None:
+    """What rfc8785 writes, several times faster: every entry of a log is hashed twice on its way in.
+
+    It writes itself only where Python's own form is RFC 8785's by definition: short escapes and lower-case
+    hex in texts, integers of 53 bits, ASCII keys by code point. Everything else is asked of the library.
+    """
+    kind = type(value)
+    if kind is str:
+        put(encode_basestring(value))
+    elif kind is dict:
+        _write_object(value, put)
+    elif kind is list:
+        before = "["
+        for item in value:
+            put(before)
+            _write(item, put)
+            before = ","
+        put("]" if value else "[]")
+    elif kind is bool or value is None:
+        put(_WORDS[value])
+    elif (kind is int and -SAFE_INTEGER <= value <= SAFE_INTEGER) or (kind is float and _is_plain(value)):
+        put(repr(value))
+    else:
+        put(rfc8785.dumps(value).decode())
+
+
+def _write_object(value: dict[Any, Any], put: Callable[[str], None]) -> None:
+    if not all(type(key) is str and key.isascii() for key in value):
+        # Beyond the basic plane the order by UTF-16 is not that of code points; other keys are refused.
+        put(rfc8785.dumps(value).decode())
+        return
+    before = "{"
+    for key in sorted(value):
+        put(before)
+        put(encode_basestring(key))
+        put(":")
+        _write(value[key], put)
+        before = ","
+    put("}" if value else "{}")
+
+
+def _is_plain(value: float) -> bool:
+    # Both print the shortest digits that read back as the same number; here neither uses an exponent, and
+    # there is a fraction to print (RFC 8785 writes 2.0 as 2, and 1e-05 as 0.00001).
+    return 1e-4 <= abs(value) < 1e15 and not value.is_integer()
 
 
 def digest(value: Any) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from bot.core import events as e
 from bot.core.authority import Authority
+from bot.core.frozen import replace
 from bot.core.item import Item, said
 from bot.core.labels import Label, Readers, Source, Trust
 from bot.core.progress import call_key, facts_of, offer

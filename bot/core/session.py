@@ -8,13 +8,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from bot.core import events as e
 from bot.core.approvals import evolve_approval
 from bot.core.chain import Entry
+from bot.core.frozen import replace
 from bot.core.item import said
 from bot.core.labels import Label
 from bot.core.loop_steps import LOOP_STEPS, label_of
@@ -56,8 +56,8 @@ def _tick(session: Session, at: datetime | None) -> Session:
     run = session.run
     if run and at and session.last_at and not run.waiting:
         gap = max(0.0, (at - session.last_at).total_seconds())
-        session = replace(session, run=replace(run, active_s=run.active_s + gap))
-    return replace(session, last_at=at or session.last_at)
+        run = replace(run, active_s=run.active_s + gap)
+    return replace(session, run=run, last_at=at or session.last_at)
 
 
 # -- people -------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import json
 import sys
 import typing
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 from bot.core.authority import Authority
 from bot.core.canon import canonical, digest, hidden_characters
 from bot.core.errors import ModelMistake, OurFault
+from bot.core.frozen import replace
 from bot.core.labels import TEAM, Readers, Trust
 from bot.core.words import ThreadId
 

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
@@ -144,11 +144,18 @@ class EventLog(Protocol):
         """Entries with a seq above `after`, oldest first; empty for an unknown thread."""
         ...
 
-    async def commit(self, held: Held, step: Commit) -> None:
-        """All of it or nothing.
+    async def commit(self, held: Held, step: Commit) -> str:
+        """All of it or nothing; returns the id of the newest inbox item, empty when none waits (as `renew` does).
 
         Raises `Fenced` on a stale epoch, and on entries that do not follow the stored head (seq and prev).
         A repeat of a commit that had already been stored whole (a lost reply) succeeds and changes nothing.
+        """
+        ...
+
+    async def erase(self, held: Held, seqs: Collection[int]) -> None:
+        """Drop payload and salt of those entries; heads and digests stay, so the chain stays whole. Fenced.
+
+        A seq that is not there or is erased already changes nothing.
         """
         ...
 

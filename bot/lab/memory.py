@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -16,7 +16,7 @@ from bot.core.errors import Fenced, OutsideFailed
 from bot.core.words import ThreadId
 from bot.engine.ports import Clock
 from bot.engine.storage import Commit, Enqueued, Held, InboxItem, LedgerState, OutboxRow, ThreadSummary
-from bot.lab.memory_state import Memory
+from bot.lab.memory_state import Actor, Memory
 
 
 @dataclass
@@ -104,9 +104,13 @@ class MemoryLog:
         actor = self.memory.actors.get(thread)
         return [entry for entry in actor.log if entry.seq > after] if actor else []
 
-    async def commit(self, held: Held, step: Commit) -> None:
-        """All or nothing."""
+    async def commit(self, held: Held, step: Commit) -> str:
+        """All or nothing; then the id of the newest inbox item."""
         actor = self.memory.held(held)
+        self._apply(actor, held, step)
+        return actor.inbox[-1].id if actor.inbox else ""
+
+    def _apply(self, actor: Actor, held: Held, step: Commit) -> None:
         if step.entries:
             head = actor.log[-1].hash if actor.log else genesis(held.thread)
             first = step.entries[0]
@@ -123,6 +127,11 @@ class MemoryLog:
             if timer.due is not None:
                 self.memory.timers[held.thread, timer.name] = (timer.due, {"name": timer.name, **timer.body})
         self.memory.pins.update({key: content for key, content in step.pins.items() if key not in self.memory.pins})
+
+    async def erase(self, held: Held, seqs: Collection[int]) -> None:
+        """Payload and salt go."""
+        actor = self.memory.held(held)
+        actor.log = [replace(one, payload=None, salt=None) if one.seq in seqs else one for one in actor.log]
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from redis.client import NEVER_DECODE
 
 from bot.core.chain import Entry
 from bot.core.words import ThreadId
@@ -10,6 +10,7 @@ from bot.engine.storage import ThreadSummary
 from bot.store.clients import Clients
 from bot.store.keys import Keys
 from bot.store.log import read_entries
+from bot.store.packing import unpack
 
 
 class RedisArchive:
@@ -31,12 +32,13 @@ class RedisArchive:
 
     async def _summary(self, thread: ThreadId) -> ThreadSummary:
         async with self._clients.failures("read a thread's state"):
-            rows = await self._clients.commands.xrevrange(self._keys.log(thread), count=1)
+            ask = ("XREVRANGE", self._keys.log(thread), "+", "-", "COUNT", 1)
+            rows = await self._clients.commands.execute_command(*ask, **{NEVER_DECODE: True})
         if not rows:
             return ThreadSummary(thread, 0, "", "")
         entry_id, fields = rows[0]
-        _, at, *_rest, own = json.loads(fields["h"])
-        return ThreadSummary(thread, int(entry_id.partition("-")[0]), own, at)
+        last = unpack(int(entry_id.partition(b"-")[0]), fields[b"h"], None)[-1]
+        return ThreadSummary(thread, last.seq, last.hash, last.at)
 
     async def read(self, thread: ThreadId) -> list[Entry]:
         """The whole log; empty for an unknown thread."""

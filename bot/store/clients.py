@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 import redis.asyncio as redis
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialWithJitterBackoff
+from redis.client import NEVER_DECODE
 from redis.exceptions import RedisError, ResponseError
 
 from bot.core.errors import Fenced, Misconfigured, OurFault, OutsideFailed
 from bot.store.library import function, source, version
 
+Argument = str | bytes | int | float
 COMMAND_TIMEOUT_S = 2.0
 """Every command is small; a server that needs longer is in trouble."""
 COMMAND_RETRIES = 2
@@ -39,10 +41,10 @@ class Clients:
         self.commands: Any = _client(url, COMMAND_TIMEOUT_S, retry)
         self.blocking: Any = _client(url, longest_block_s + BLOCK_MARGIN_S, Retry(ExponentialWithJitterBackoff(), 0))
 
-    async def call(self, name: str, keys: list[str], *arguments: str | int | float) -> Any:
+    async def call(self, name: str, keys: list[str], *arguments: Argument) -> Any:
         """One Function. Raises `Fenced` for a stale writer, `OutsideFailed` when the store cannot do it."""
         try:
-            answer = await self._fcall(name, keys, arguments)
+            answer = await self._fcall(name, keys, arguments, {})
         except (RedisError, OSError) as error:
             raise self._ours(name, error) from error
         if answer == "FENCED":
@@ -51,15 +53,26 @@ class Clients:
             raise Fenced(f"{name}: the log has moved on without this writer")
         return answer
 
-    async def _fcall(self, name: str, keys: list[str], arguments: tuple[str | int | float, ...]) -> Any:
+    async def read(self, name: str, keys: list[str], *arguments: Argument) -> list[bytes | None]:
+        """One Function that never writes, its answer as bytes."""
         try:
-            return await self.commands.fcall(function(name), len(keys), *keys, *arguments)
+            found: list[bytes | None] = await self._fcall(name, keys, arguments, {NEVER_DECODE: True})
+        except (RedisError, OSError) as error:
+            raise self._ours(name, error) from error
+        return found
+
+    async def _fcall(self, name: str, keys: list[str], arguments: Sequence[Argument], options: dict[str, Any]) -> Any:
+        try:
+            return await self._send(name, keys, arguments, options)
         except ResponseError as error:
             if "Function not found" not in str(error):
                 raise
         # The server was emptied or replaced while we ran.
         await self.load()
-        return await self.commands.fcall(function(name), len(keys), *keys, *arguments)
+        return await self._send(name, keys, arguments, options)
+
+    async def _send(self, name: str, keys: list[str], arguments: Sequence[Argument], options: dict[str, Any]) -> Any:
+        return await self.commands.execute_command("FCALL", function(name), len(keys), *keys, *arguments, **options)
 
     async def load(self) -> None:
         """Bring the library to the server unless this version is there."""

@@ -40,11 +40,11 @@ class Keys:
         return f"{self.tag(thread)}:st:{thread}"
 
     def log(self, thread: ThreadId) -> str:
-        """stream, ids seq-0: heads of entries. Until retention removes it."""
+        """stream, a block of heads for each commit under the seq of its last entry. Until retention removes it."""
         return f"{self.tag(thread)}:log:{thread}"
 
     def payloads(self, thread: ThreadId) -> str:
-        """hash: seq -> JSON of salt and payload. As long as the log, unless erased."""
+        """hash: seq of a block -> its salts and payloads. As long as the log, unless erased."""
         return f"{self.tag(thread)}:pl:{thread}"
 
     def inbox(self, thread: ThreadId) -> str:

@@ -120,3 +120,4 @@ class RedisLease:
     def let_go(self, held: Held) -> None:
         """This process no longer works on the thread, however that ended."""
         self._holding.discard(held.ready_id)
+        self._seen.pop(str(held.thread), None)

@@ -12,6 +12,8 @@ FUNCTIONS = (
     "renew",
     "append",
     "commit",
+    "read_log",
+    "erase",
     "release",
     "park",
     "fx_begin",
@@ -21,8 +23,10 @@ FUNCTIONS = (
     "out_done",
     "fire_timers",
 )
-DRAINING = frozenset({"lease", "renew", "release", "park", "fx_end", "fx_forget", "out_begin", "out_done"})
+DRAINING = frozenset({"lease", "renew", "release", "park", "fx_end", "fx_forget", "out_begin", "out_done", "erase"})
 """Allowed on a full store: they finish or give back what was begun; refusing them would lose results."""
+READING = frozenset({"read_log"})
+"""Never write: allowed on a full store and on a replica."""
 
 
 @cache
@@ -38,7 +42,8 @@ def source() -> str:
 
 
 def _register(public: str, name: str) -> str:
-    flags = ", flags = {'allow-oom'}" if name in DRAINING else ""
+    flag = "allow-oom" if name in DRAINING else "no-writes" if name in READING else ""
+    flags = f", flags = {{'{flag}'}}" if flag else ""
     return f"redis.register_function{{function_name = '{public}', callback = {name}{flags}}}"
 
 

@@ -1,23 +1,24 @@
-"""The append-only log of a thread: heads in a stream, payloads beside it."""
+"""The append-only log of a thread: heads in a stream, payloads beside it, a block of each for every commit."""
 
 from __future__ import annotations
 
 import json
 import re
 import secrets
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from itertools import pairwise
-from typing import Any
 
 from bot.core.chain import Entry, genesis
 from bot.core.errors import Fenced, OurFault
 from bot.core.words import ThreadId
 from bot.engine.storage import Commit, Held
-from bot.store.clients import Clients
+from bot.store.clients import Argument, Clients
 from bot.store.keys import Keys
+from bot.store.packing import entries_in, pack_heads, pack_payloads, unpack, without
 
-# Made once: `json.dumps` with options makes an encoder for each call.
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+Block = tuple[int, bytes, bytes | None]
+"""Seq of its last entry, heads, payloads (`None`: all erased)."""
 _STREAM_ID = re.compile(r"^\d+-\d+$")
 
 
@@ -32,12 +33,11 @@ class RedisLog:
         """Oldest first."""
         return await read_entries(self._clients, self._keys, thread, after)
 
-    async def commit(self, held: Held, step: Commit) -> None:
-        """All of it in one call. Raises `Fenced`."""
+    async def commit(self, held: Held, step: Commit) -> str:
+        """All of it in one call; returns the id of the newest inbox item. Raises `Fenced`."""
         _check(held.thread, step)
-        if len(step.entries) == 1 and not (step.consumed or step.effects or step.timers or step.pins):
-            await self._append(held, step.entries[0])
-            return
+        if step.entries and not (step.consumed or step.effects or step.timers or step.pins):
+            return await self._append(held, step.entries)
         thread, keys = held.thread, self._keys
         tag = keys.tag(thread)
         names = [
@@ -51,30 +51,39 @@ class RedisLog:
             keys.index(tag),
             *(keys.pin(tag, digest) for digest in step.pins),
         ]
-        first, last = (step.entries[0], step.entries[-1]) if step.entries else (None, None)
-        head: list[str | int] = [
-            held.epoch,
-            held.owner,
-            secrets.token_hex(8),
-            str(thread),
-            first.seq - 1 if first else 0,
-            first.prev if first else "",
-            last.hash if last else "",
-            _ms(last.at) if last else 0,
-            len(step.entries),
-            len(step.consumed),
-            len(step.effects),
-            len(step.timers),
-            len(step.pins),
-        ]
-        await self._clients.call("commit", names, *head, *_items(step))
+        given: list[Argument] = [held.epoch, held.owner, secrets.token_hex(8), str(thread)]
+        if step.entries:
+            first, last = step.entries[0], step.entries[-1]
+            blocks = (pack_heads(step.entries), pack_payloads(step.entries))
+            given += [first.seq - 1, last.seq, _ms(last.at), *blocks]
+        else:
+            given += [0, 0, 0, "", ""]
+        given += [len(step.consumed), len(step.effects), len(step.timers), len(step.pins)]
+        return str(await self._clients.call("commit", names, *given, *_items(step)))
 
-    async def _append(self, held: Held, entry: Entry) -> None:
-        """One entry and nothing else: the cheap case."""
+    async def _append(self, held: Held, entries: Sequence[Entry]) -> str:
+        """Entries and nothing else: the cheap case."""
+        thread, keys, last = held.thread, self._keys, entries[-1]
+        names = [
+            keys.state(thread),
+            keys.log(thread),
+            keys.payloads(thread),
+            keys.index(keys.tag(thread)),
+            keys.inbox(thread),
+        ]
+        small = f"{held.epoch} {held.owner} {entries[0].seq - 1} {last.seq} {_ms(last.at)}"
+        blocks = (pack_heads(entries), pack_payloads(entries))
+        return str(await self._clients.call("append", names, small, *blocks))
+
+    async def erase(self, held: Held, seqs: Collection[int]) -> None:
+        """Payloads and salts of those entries go; a block that holds others too is written anew."""
         thread, keys = held.thread, self._keys
-        names = [keys.state(thread), keys.log(thread), keys.payloads(thread), keys.index(keys.tag(thread))]
-        small = f"{held.epoch} {held.owner} {entry.seq - 1} {entry.prev} {entry.hash} {_ms(entry.at)}"
-        await self._clients.call("append", names, small, pack_head(entry), pack_payload(entry))
+        changed: list[Argument] = []
+        for last, heads, payloads in await read_blocks(self._clients, keys, thread, after=min(seqs, default=1) - 1):
+            mine = range(last - entries_in(heads) + 1, last + 1)
+            if payloads is not None and any(seq in mine for seq in seqs):
+                changed += [last, without(last, heads, payloads, seqs) or ""]
+        await self._clients.call("erase", [keys.state(thread), keys.payloads(thread)], held.epoch, held.owner, *changed)
 
 
 def _check(thread: ThreadId, step: Commit) -> None:
@@ -88,46 +97,29 @@ def _check(thread: ThreadId, step: Commit) -> None:
         raise OurFault(f"{odd[0]!r} is no id of an inbox item")
 
 
-def _items(step: Commit) -> list[str | int]:
-    items: list[str | int] = []
-    for entry in step.entries:
-        items += [entry.seq, pack_head(entry), pack_payload(entry)]
-    items += step.consumed
-    items += [effect.model_dump_json() for effect in step.effects]
+def _items(step: Commit) -> list[Argument]:
+    items: list[Argument] = [*step.consumed, *(effect.model_dump_json() for effect in step.effects)]
     for timer in step.timers:
         due = -1 if timer.due is None else int(timer.due.timestamp() * 1000)
         items += [timer.name, due, json.dumps({"name": timer.name, **timer.body})]
     return items + list(step.pins.values())
 
 
-def pack_head(entry: Entry) -> str:
-    """What the stream keeps of an entry."""
-    return _encode([entry.v, entry.at, entry.type, entry.run, entry.prev, entry.payload_digest, entry.hash])
-
-
-def pack_payload(entry: Entry) -> str:
-    """What stands beside the stream, and can be erased alone."""
-    return _encode([entry.salt, dict(entry.payload or {})])
+async def read_blocks(clients: Clients, keys: Keys, thread: ThreadId, after: int = 0) -> list[Block]:
+    """Blocks that reach above `after`, oldest first, in one round trip."""
+    found = await clients.read("read_log", [keys.log(thread), keys.payloads(thread)], after + 1)
+    return [
+        (int(last or 0), heads or b"", payloads)
+        for last, heads, payloads in zip(found[::3], found[1::3], found[2::3], strict=True)
+    ]
 
 
 async def read_entries(clients: Clients, keys: Keys, thread: ThreadId, after: int = 0) -> list[Entry]:
     """Entries above `after`; an erased payload is `None`."""
-    async with clients.failures("read a log"):
-        heads = await clients.commands.xrange(keys.log(thread), min=f"{after + 1}-0")
-        seqs = [entry_id.partition("-")[0] for entry_id, _ in heads]
-        found = await clients.commands.hmget(keys.payloads(thread), seqs) if seqs else []
-    payloads = {seq: packed for seq, packed in zip(seqs, found, strict=True) if packed is not None}
-    return [_entry(entry_id, fields, payloads) for entry_id, fields in heads]
-
-
-def _entry(entry_id: str, fields: dict[str, str], payloads: dict[str, str]) -> Entry:
-    seq = entry_id.partition("-")[0]
-    v, at, kind, run, prev, digest, own = json.loads(fields["h"])
-    salt: str | None = None
-    payload: dict[str, Any] | None = None
-    if seq in payloads:
-        salt, payload = json.loads(payloads[seq])
-    return Entry(v, int(seq), at, kind, run, payload, salt, digest, prev, own)
+    entries: list[Entry] = []
+    for block in await read_blocks(clients, keys, thread, after):
+        entries += unpack(*block)
+    return [entry for entry in entries if entry.seq > after] if after else entries
 
 
 def _ms(at: str) -> int:

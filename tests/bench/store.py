@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 import tempfile
 import time
@@ -16,6 +15,7 @@ from bot.core.words import ThreadId
 from bot.engine.storage import Commit, Held, InboxItem
 from bot.store.embedded import Embedded
 from bot.store.redis_store import RedisStore
+from tests.bench.session import session_rows
 
 ROUNDS = 1500
 BLOCK = 100
@@ -40,7 +40,7 @@ async def rows() -> list[str]:
                 found += await _appends(store, fsync)
                 if fsync == "everysec":
                     found += await _wake_ups(store)
-                    found += await _sizes(store)
+                    found += await session_rows(store)
             finally:
                 await store.close()
                 server.close()
@@ -138,20 +138,3 @@ async def _wake_ups(store: RedisStore) -> list[str]:
     times.sort()
     p50, p99 = statistics.median(times), times[int(len(times) * 0.99)]
     return [f"{'enqueue to lease':<58} {p50:>8.2f} / {p99:.2f} ms p50 / p99"]
-
-
-async def _sizes(store: RedisStore) -> list[str]:
-    lines = []
-    for turns in (10, 25, 50, 100):
-        held = await _leased(store, f"4.{turns}")
-        log = _Log(held.thread, turns)
-        for entry in log.entries:
-            await store.log.commit(held, Commit(entries=[entry]))
-        raw = sum(len(json.dumps(dict(entry.payload or {}))) for entry in log.entries)
-        keys = (store.keys.state(held.thread), store.keys.log(held.thread), store.keys.payloads(held.thread))
-        stored = sum([await store.clients.commands.memory_usage(key, samples=0) or 0 for key in keys])
-        lines.append(
-            f"{f'stored for {turns} turns of 2 KB':<58} {stored:>10} bytes {raw:>9} raw {stored / raw:>7.2f}x   "
-            f"{stored / turns:.0f} bytes a turn"
-        )
-    return lines

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from bot.core.effects import Notice
 from bot.core.errors import Fenced
 from bot.engine.storage import Commit, Held
 from tests.contracts.conftest import LEASE_S, OTHER, THREAD, Place, entries_after, until_leased
@@ -127,13 +128,17 @@ async def _stale(place: Place) -> tuple[Held, Held]:
     return old, await until_leased(place, "w2")
 
 
-@pytest.mark.parametrize("what", ["commit", "renew", "release", "out_begin", "out_done", "fx_begin", "fx_forget"])
+@pytest.mark.parametrize(
+    "what", ["commit", "renew", "release", "out_begin", "out_done", "fx_begin", "fx_forget", "append", "erase"]
+)
 async def test_a_worker_that_lost_its_lease_changes_nothing(place: Place, what: str) -> None:
     """Whatever it tries, it is told that it is fenced."""
     old, new = await _stale(place)
     store = place.store
     tries: dict[str, Callable[[], Awaitable[Any]]] = {
-        "commit": lambda: store.log.commit(old, Commit(entries=entries_after(1))),
+        "append": lambda: store.log.commit(old, Commit(entries=entries_after(1))),
+        "commit": lambda: store.log.commit(old, Commit(entries=entries_after(1), effects=[Notice(key="n", text="x")])),
+        "erase": lambda: store.log.erase(old, [1]),
         "renew": lambda: store.lease.renew(old, LEASE_S),
         "release": lambda: store.lease.release(old, parked=False),
         "out_begin": lambda: store.outbox.begin(old, "1"),

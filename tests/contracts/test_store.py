@@ -95,6 +95,47 @@ async def test_a_commit_moves_log_inbox_outbox_and_timers_together(place: Place)
     assert await place.store.timers.fire_due() == 1
 
 
+@pytest.mark.parametrize("effects", [[], [Notice(key="n", text="x")]])
+async def test_a_commit_says_which_inbox_item_is_the_newest(place: Place, effects: list[Notice]) -> None:
+    """As renewing does, so that a writer need not look; also when it is a repeat, and nothing once all is read in."""
+    await place.arrives()
+    held = await place.lease()
+    first, second, third, *_ = entries_after(3)
+    [item] = await place.store.inbox.pending(THREAD)
+
+    alone = await place.store.log.commit(held, Commit(entries=[first], effects=effects))
+    await place.arrives(claim="m2")
+    waiting = await place.store.inbox.peek(THREAD)
+    both = [await place.store.log.commit(held, Commit(entries=[second], effects=effects)) for _ in range(2)]
+    none = await place.store.log.commit(held, Commit(consumed=[one.id for one in waiting], effects=effects))
+    still_none = await place.store.log.commit(held, Commit(entries=[third], effects=effects))
+
+    assert alone == item.id
+    assert both == [waiting[-1].id] * 2
+    assert (none, still_none) == ("", "")
+
+
+async def test_a_payload_can_be_erased_alone_and_the_chain_stays_whole(place: Place) -> None:
+    """In the middle of a commit, all of a commit, one that is gone already: heads, digests and neighbours stay."""
+    await place.arrives()
+    held = await place.lease()
+    entries = entries_after(6)
+    for step in (entries[:3], entries[3:5], entries[5:]):
+        await place.store.log.commit(held, Commit(entries=step))
+
+    for seqs in ([2], [4, 5], [2, 99], []):
+        await place.store.log.erase(held, seqs)
+
+    gone = {2, 4, 5}
+    expected = [replace(one, payload=None, salt=None) if one.seq in gone else one for one in entries]
+    found = await place.store.log.read(THREAD)
+    assert found == expected
+    assert verify(THREAD, [entry.dump() for entry in found]).erased == len(gone)
+    assert verify(THREAD, [entry.dump() for entry in found], head=entries[-1].hash).whole
+    await place.store.log.commit(held, Commit(entries=entries_after(1, after=entries[-1])))
+    assert len(await place.store.log.read(THREAD, after=4)) == 3
+
+
 async def test_entries_that_do_not_follow_the_head_are_refused_whole(place: Place) -> None:
     """A gap, a repeat or a fork: nothing of that commit happens."""
     await place.arrives()

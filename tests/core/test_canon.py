@@ -7,7 +7,8 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
+import rfc8785
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.core.canon import MAX_DEPTH, canonical, clean, digest, hidden_characters, without_hidden
@@ -23,6 +24,56 @@ ANYTHING = st.recursive(
 def test_whatever_a_tool_returns_can_be_logged_once_cleaned(value: Any) -> None:
     """Huge integers, infinities and lone surrogates never poison a thread."""
     assert json.loads(canonical(clean(value))) is not ...
+
+
+def _fits(value: Any) -> Any:
+    """Most of what is drawn has an encoding; what has none must have none on both sides."""
+    return st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers(-(2**53), 2**53)
+        | st.floats()
+        | st.floats(-1e-3, 1e-3)
+        | st.integers(-9, 9).map(float)
+        | st.integers(-30, 30).map(lambda power: 10.0**power)
+        | value,
+        lambda inner: (
+            st.lists(inner, max_size=4)
+            | st.lists(inner, max_size=2).map(tuple)
+            | st.dictionaries(value | st.integers(0, 3), inner, max_size=5)
+        ),
+        max_leaves=16,
+    )
+
+
+@settings(max_examples=600)
+@given(_fits(st.text('aZ"\\/\x00\x1f\x7f\n\t\u2028é\ud7ff\ue000\uffff\U0001f600\ud800') | st.text(max_size=8)))
+def test_the_bytes_are_the_reference_library_s_for_every_value(value: Any) -> None:
+    """Written faster, not otherwise: keys beyond the basic plane, floats of every form, control characters."""
+    try:
+        expected = rfc8785.dumps(value)
+    except (rfc8785.CanonicalizationError, UnicodeEncodeError):
+        with pytest.raises(ValueError, match="no canonical JSON"):
+            canonical(value)
+        return
+
+    assert canonical(value) == expected
+
+
+@pytest.mark.parametrize("key", ["\U0001f600", "\U0010ffff", "é"])
+def test_keys_stand_in_the_order_of_their_utf_16_units(key: str) -> None:
+    """Not in that of their code points: an emoji comes before U+FFFF."""
+    value = {"\uffff": 1, key: 2, "a": 3, "\ue000": 4}
+
+    assert canonical(value) == rfc8785.dumps(value)
+
+
+@pytest.mark.parametrize(
+    "value", [0.1, -2.5, 1e-4, 9.9e-5, 1e15, 1e15 + 0.5, 2.0, -0.0, 1e21, 5e-324, 123456789.25, 0.30000000000000004]
+)
+def test_numbers_with_a_fraction_are_written_as_the_reference_library_does(value: float) -> None:
+    """At and around the borders of what is written without it."""
+    assert canonical([value]) == rfc8785.dumps([value])
 
 
 def test_cleaning_leaves_plain_values_alone() -> None:

@@ -1,18 +1,16 @@
--- KEYS: state hash, log stream, payload hash, index zset
--- ARGV: "epoch owner expected-seq prev new-head changed-ms", head, payload
--- One entry and nothing else: what a commit without inbox, outbox and timers costs. A repeat changes nothing.
+-- KEYS: state hash, log stream, payload hash, index zset, inbox stream
+-- ARGV: "epoch owner expected-seq new-seq changed-ms", heads, payloads
+-- Entries and nothing else: what a commit without inbox, outbox and timers costs. A repeat changes nothing.
+-- Returns the id of the newest inbox item, or an empty text.
 -- The small values travel as one: each argument of a call costs the client more than splitting it costs here.
 local function append(KEYS, ARGV)
-  local epoch, owner, seq, prev, head, ms = string.match(ARGV[1], '^(%d+) (%S+) (%d+) (%S+) (%S+) (%d+)$')
+  local epoch, owner, seq, last, ms = string.match(ARGV[1], '^(%d+) (%S+) (%d+) (%d+) (%d+)$')
   local have = redis.call('HMGET', KEYS[1], 'ep', 'own', 'seq', 'head')
   if have[1] ~= epoch or have[2] ~= owner then return 'FENCED' end
-  if have[4] == head then return 'OK' end
-  if (have[3] or '0') ~= seq then return 'FORKED' end
-  if have[4] and have[4] ~= prev then return 'FORKED' end
-  seq = seq + 1
-  redis.call('XADD', KEYS[2], seq .. '-0', 'h', ARGV[2])
-  redis.call('HSET', KEYS[3], seq, ARGV[3])
-  redis.call('HSET', KEYS[1], 'seq', seq, 'head', head)
-  redis.call('ZADD', KEYS[4], ms, string.match(KEYS[1], ':st:(.*)$'))
-  return 'OK'
+  local follows = place_of(have[3], have[4], seq, ARGV[2])
+  if follows == 'FORKED' then return 'FORKED' end
+  if follows == 'NEXT' then
+    keep(KEYS[1], KEYS[2], KEYS[3], KEYS[4], last, ms, ARGV[2], ARGV[3])
+  end
+  return newest(KEYS[5])
 end

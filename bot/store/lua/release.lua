@@ -7,8 +7,13 @@ local function give_back(KEYS, ARGV)
   redis.call('XACK', KEYS[3], ARGV[4], ARGV[3])
   redis.call('XDEL', KEYS[3], ARGV[3])
   redis.call('HSET', KEYS[1], 'own', '', 'until', 0, 'rdy', '0', 'state', ARGV[7])
-  local last = redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 1)[1]
-  if last and later_than(last[1], ARGV[6]) then make_ready(KEYS[1], KEYS[3], ARGV[5]) end
+  local last = newest(KEYS[2])
+  if last == '' then
+    -- An empty stream would stay for ever. Its ids begin anew; nobody holds one across leases.
+    redis.call('DEL', KEYS[2])
+  elseif later_than(last, ARGV[6]) then
+    make_ready(KEYS[1], KEYS[3], ARGV[5])
+  end
   return 'OK'
 end
 

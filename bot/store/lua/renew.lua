@@ -5,6 +5,5 @@ local function renew(KEYS, ARGV)
   if not holds(KEYS[1], ARGV[1], ARGV[2]) then return 'FENCED' end
   redis.call('HSET', KEYS[1], 'until', now_ms() + ARGV[3])
   redis.call('XCLAIM', KEYS[3], ARGV[4], ARGV[2], 0, ARGV[5], 'JUSTID')
-  local last = redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 1)[1]
-  return last and last[1] or ''
+  return newest(KEYS[2])
 end
