@@ -228,9 +228,9 @@ async def test_the_real_client_passes_over_what_is_harmless(api: ScriptedMessage
 async def test_the_real_client_silently_loses_a_frame_without_its_event_line(api: ScriptedMessages) -> None:
     """Why that fault is in the table: the message looks whole, and its text is not."""
     api.brain = InOrder([Broken(Turn("abc" * 30), 4, "event_line_missing")])
-    async with anthropic.AsyncAnthropic(api_key=API_KEY, base_url=api.url, max_retries=0) as client:
-        async with client.messages.stream(**ASKED) as stream:
-            found = await stream.get_final_message()
+    client = anthropic.AsyncAnthropic(api_key=API_KEY, base_url=api.url, max_retries=0)
+    async with client, client.messages.stream(**ASKED) as stream:
+        found = await stream.get_final_message()
 
     assert found.stop_reason == "end_turn"
     assert found.content[0].to_dict()["text"] == "abc" * 22
