@@ -112,9 +112,12 @@ def mark_of(block: Mapping[str, Any]) -> Any:
 
 def unmarked(block: Mapping[str, Any]) -> dict[str, Any]:
     """The block as the prompt holds it: marks are no part of it."""
+    content = block.get("content")
+    if "cache_control" not in block and not isinstance(content, list):
+        return dict(block)
     bare = {key: value for key, value in block.items() if key != "cache_control"}
-    if isinstance(bare.get("content"), list):
-        bare["content"] = [unmarked(one) if isinstance(one, dict) else one for one in bare["content"]]
+    if isinstance(content, list):
+        bare["content"] = [unmarked(one) if isinstance(one, dict) else one for one in content]
     return bare
 
 

@@ -41,8 +41,8 @@ class Looked:
     """The whole prompt."""
     marked_tokens: int
     """Up to the last mark that is long enough to be kept."""
-    found: tuple[str, ...]
-    written: tuple[tuple[str, float], ...]
+    found: tuple[bytes, ...]
+    written: tuple[tuple[bytes, float], ...]
     """Prefix and seconds to live."""
 
 
@@ -51,7 +51,7 @@ class PromptCache:
     """Prefixes that were written, and until when."""
 
     now: Callable[[], float] = time.monotonic
-    _kept: dict[str, Kept] = field(default_factory=dict)
+    _kept: dict[bytes, Kept] = field(default_factory=dict)
 
     def account(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """The usage of that request's input; what it writes is found by the next one."""
@@ -65,7 +65,7 @@ class PromptCache:
         sizes, prefixes = _prefixes(request)
         finds = [place for mark in marks if (place := self._found(mark, prefixes)) is not None]
         read = max((sizes[place] for place in finds), default=0)
-        done, fresh, written = read, {"5m": 0, "1h": 0}, list[tuple[str, float]]()
+        done, fresh, written = read, {"5m": 0, "1h": 0}, list[tuple[bytes, float]]()
         for place in sorted(marks):
             life = marks[place].get("ttl", "5m")
             if sizes[place] >= MODELS[request["model"]].least_cached_tokens:
@@ -93,11 +93,11 @@ class PromptCache:
             if not self._lives(prefix):
                 self._kept[prefix] = Kept(now + life_s, life_s)
 
-    def _lives(self, prefix: str) -> bool:
+    def _lives(self, prefix: bytes) -> bool:
         kept = self._kept.get(prefix)
         return kept is not None and kept.until > self.now()
 
-    def _found(self, mark: int, prefixes: list[str]) -> int | None:
+    def _found(self, mark: int, prefixes: list[bytes]) -> int | None:
         window = range(mark, max(-1, mark - LOOK_BACK), -1)
         return next((place for place in window if self._lives(prefixes[place])), None)
 
@@ -114,8 +114,8 @@ def marks_of(request: Mapping[str, Any]) -> dict[int, Mapping[str, Any]]:
     return marks
 
 
-def _prefixes(request: Mapping[str, Any]) -> tuple[list[int], list[str]]:
-    sizes, prefixes, total, shaped = list[int](), list[str](), 0, False
+def _prefixes(request: Mapping[str, Any]) -> tuple[list[int], list[bytes]]:
+    sizes, prefixes, total, shaped = list[int](), list[bytes](), 0, False
     running = hashlib.sha256(json_of([request["model"], request.get("speed")]))
     for where, block in sections(request):
         if not shaped and where in ("user", "assistant"):
@@ -125,5 +125,5 @@ def _prefixes(request: Mapping[str, Any]) -> tuple[list[int], list[str]]:
         running.update(b"\0" + where.encode() + b"\0" + text)
         total += tokens_of_bytes(len(text))
         sizes.append(total)
-        prefixes.append(running.hexdigest())
+        prefixes.append(running.digest())
     return sizes, prefixes

@@ -46,9 +46,12 @@ def tokens_of_text(text: str) -> int:
     return tokens_of_bytes(len(text.encode("utf-8", "surrogatepass")))
 
 
+_PLAIN = json.JSONEncoder(ensure_ascii=False)
+
+
 def json_of(value: Any) -> bytes:
     """As the prompt cache and the counters see a value: keys in the order given, nothing escaped that need not be."""
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return _PLAIN.encode(value).encode("utf-8", "surrogatepass")
 
 
 def tokens_of(value: Any) -> int:

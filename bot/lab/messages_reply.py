@@ -15,6 +15,7 @@ from bot.lab.messages_thinking import THINKING, sealed
 PIECE = 24
 """Characters of one delta."""
 Frame = dict[str, Any]
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,7 @@ def cut(text: str, size: int = PIECE) -> list[str]:
 def packed(frame: Mapping[str, Any]) -> bytes:
     """One frame on the wire."""
     try:
-        data = json.dumps(frame, ensure_ascii=False, separators=(",", ":")).encode()
+        data = _COMPACT.encode(frame).encode()
     except UnicodeEncodeError:  # a script with half a surrogate pair: only an escape can carry it
         data = json.dumps(frame, separators=(",", ":")).encode()
     return b"event: %s\ndata: %s\n\n" % (str(frame["type"]).encode(), data)

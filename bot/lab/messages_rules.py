@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Container
 from typing import Any
 
 from bot.lab.messages_blocks import Refused, cacheable, check_block, mark_of
-from bot.lab.messages_models import MODELS
+from bot.lab.messages_models import MODELS, json_of
 from bot.lab.messages_turns import check_messages
 
 __all__ = ["Refused", "check", "parsed"]
@@ -38,18 +39,16 @@ _CLOSED = {
     "speed": ("standard", "fast", None),
     "stream": (True, False),
 }
-_SUSPECT = re.compile(rb"\\u[dD][89a-fA-F]|[eE]\+?\d{3}|NaN|Infinity")
-"""Only a body with one of these can hold what no exact JSON holds; the rest is spared a second reading."""
 
 
 def parsed(body: bytes) -> Any:
     """The request's JSON. Raises `Refused`."""
     try:
-        value = json.loads(body.decode("utf-8"), parse_constant=_refuse)
-        if _SUSPECT.search(body):
-            json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
-    except UnicodeEncodeError:
-        raise Refused("The request body is not valid JSON: no low surrogate in string") from None
+        value = json.loads(body.decode("utf-8"), parse_constant=_refuse, parse_float=_finite)
+        if b"\\ud" in body or b"\\uD" in body:  # only an escape can bring half a surrogate pair
+            json_of(value).decode("utf-8")
+    except UnicodeDecodeError:
+        raise Refused("The request body is not valid JSON: no low surrogate in string, or no UTF-8") from None
     except RecursionError:
         raise Refused("The request body is not valid JSON: recursion limit exceeded") from None
     except ValueError as error:
@@ -59,6 +58,13 @@ def parsed(body: bytes) -> Any:
 
 def _refuse(constant: str) -> Any:
     raise ValueError(f"unexpected character: {constant}")
+
+
+def _finite(number: str) -> float:
+    found = float(number)
+    if math.isinf(found):
+        raise ValueError(f"number out of range: {number}")
+    return found
 
 
 def check(request: Any, paused: Container[str] = frozenset(), *, counting: bool = False) -> None:

@@ -132,6 +132,8 @@ class ScriptedMessages:
                 asked.outcome = str(reply.status)
                 return _answered(reply)
             return await self._reply(request, asked, reply, looked, left)
+        except RecursionError:
+            return _error(400, "invalid_request_error", "The request body is nested too deeply")
         except web.HTTPRequestEntityTooLarge:
             return _error(413, "request_too_large", "Request exceeds the maximum size")
         except Refused as refused:
