@@ -19,7 +19,7 @@ from aiohttp import web
 from bot.lab.messages_blocks import Refused
 from bot.lab.messages_cache import Looked, PromptCache
 from bot.lab.messages_diagnostics import Prints
-from bot.lab.messages_faults import FAULTS, Fault
+from bot.lab.messages_faults import FAULTS
 from bot.lab.messages_models import MODELS
 from bot.lab.messages_reply import Frame, frames_of, packed, whole
 from bot.lab.messages_rules import check, parsed
@@ -43,6 +43,7 @@ class Asked:
     body: bytes
     request: dict[str, Any] = field(default_factory=dict)
     outcome: str = ""
+    """`complete`, a fault's name, a status, or the refusal's line; empty while it lasts, or when the caller left."""
     usage: dict[str, Any] = field(default_factory=dict)
 
 
@@ -150,11 +151,11 @@ class ScriptedMessages:
     async def _reply(
         self, request: web.Request, asked: Asked, reply: Turn | Broken, looked: Looked, left: int
     ) -> web.StreamResponse:
+        broken = reply if isinstance(reply, Broken) else None
         turn = reply.turn if isinstance(reply, Broken) else reply
-        fault = FAULTS[reply.how] if isinstance(reply, Broken) else None
-        if fault and fault.status:
-            asked.outcome = reply.how if isinstance(reply, Broken) else ""
-            return _answered(fault.status())
+        asked.outcome = broken.how if broken else ""
+        if broken and (status := FAULTS[broken.how].status):
+            return _answered(status())
         message_id = f"msg_{uuid.uuid4().hex[:20]}"
         told = self._prints.diagnose(asked.request, looked, message_id)
         frames = list(frames_of(turn, asked.request, looked.usage, left=left, message_id=message_id, diagnostics=told))
@@ -162,9 +163,12 @@ class ScriptedMessages:
             self._paused.add(content_key(whole(frames)["content"]))
         await asyncio.sleep(turn.latency_s)
         self.cache.keep(looked)
-        if not asked.request.get("stream"):
-            return await _unstreamed(request, asked, frames, fault)
-        return await _streamed(request, asked, turn, frames, reply if isinstance(reply, Broken) else None)
+        if asked.request.get("stream"):
+            answer = await _streamed(request, turn, frames, broken)
+        else:
+            answer = await _unstreamed(request, frames, broken)
+        asked.outcome = asked.outcome or "complete"  # not when the caller left before the end
+        return answer
 
     async def _count(self, request: web.Request) -> web.Response:
         try:
@@ -203,21 +207,15 @@ def _described(name: str) -> dict[str, Any]:
     return {"type": "model", "id": name, "display_name": name, **life, **limits}
 
 
-async def _streamed(
-    request: web.Request, asked: Asked, turn: Turn, frames: list[Frame], broken: Broken | None
-) -> web.StreamResponse:
+async def _streamed(request: web.Request, turn: Turn, frames: list[Frame], broken: Broken | None) -> web.StreamResponse:
     answer = web.StreamResponse(headers={"content-type": "text/event-stream", "request-id": f"req_{uuid.uuid4().hex}"})
     await answer.prepare(request)
-    stream = FAULTS[broken.how].stream if broken else None
-    if broken and stream:
-        asked.outcome = broken.how
+    if broken and (stream := FAULTS[broken.how].stream):
         return await _play(request, answer, stream(frames, broken.after_frames))
-    asked.outcome = "complete"
     if turn.frame_latency_s:
         return await _play(request, answer, slowly(frames, turn.frame_latency_s))
-    await answer.write(b"".join(packed(frame) for frame in frames))
-    await answer.write_eof()
-    return answer
+    # As many events as ever, in one write: a benchmark measures its client, not this server.
+    return await _play(request, answer, [b"".join(packed(frame) for frame in frames)])
 
 
 async def _play(request: web.Request, answer: web.StreamResponse, steps: Iterable[Step]) -> web.StreamResponse:
@@ -239,13 +237,10 @@ def _tear(request: web.Request) -> None:
         request.transport.abort()
 
 
-async def _unstreamed(
-    request: web.Request, asked: Asked, frames: list[Frame], fault: Fault | None
-) -> web.StreamResponse:
+async def _unstreamed(request: web.Request, frames: list[Frame], broken: Broken | None) -> web.StreamResponse:
     """The reply in one piece; of a broken one, half, and the connection ends."""
     data = json.dumps(whole(frames)).encode()
-    asked.outcome = "broken" if fault else "complete"
-    if fault is None:
+    if broken is None:
         return web.Response(body=data, content_type="application/json")
     answer = web.StreamResponse(headers={"content-type": "application/json", "content-length": str(len(data))})
     await answer.prepare(request)

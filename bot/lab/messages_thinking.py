@@ -13,7 +13,7 @@ from typing import Any
 from bot.lab.messages_blocks import Refused, blocks_of
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
-_SEALED = re.compile(r"^(?:sig|red)-(.+)-([0-9a-f]{12})\.(\d+)\.(\d+)-([0-9a-f]{32})$")
+_SEALED = re.compile(r"^(?:sig|red)-.+-([0-9a-f]{12})\.(\d+)\.(\d+)-[0-9a-f]{32}$")
 """Model, reply, the block's number among so many of that reply, digest."""
 _PROOF = {"thinking": "signature", "redacted_thinking": "data"}
 
@@ -46,10 +46,10 @@ def _checked(block: dict[str, Any], where: str, model: str) -> tuple[str, int, i
     proof = block[_PROOF[kind]]
     parts = _SEALED.match(proof)
     if parts:
-        number, of = int(parts[3]), int(parts[4])
+        number, of = int(parts[2]), int(parts[3])
         text = block["thinking"] if kind == "thinking" else ""
-        if parts[1] == model and proof == sealed(kind, model, parts[2], number, of, text):
-            return parts[2], number, of
+        if proof == sealed(kind, model, parts[1], number, of, text):
+            return parts[1], number, of
     raise Refused(f"{where}: Invalid `{_PROOF[kind]}` in `{kind}` block")
 
 

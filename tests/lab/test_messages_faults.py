@@ -117,6 +117,13 @@ def test_a_fault_that_cannot_act_says_so(edit: Any) -> None:
     assert place_of(FRAMES, 99, lambda frame: frame["type"] == "ping", "ping") == 1
 
 
+@pytest.mark.parametrize("name", ["bad_json", "bad_utf8", "event_line_missing"])
+def test_what_spoils_one_frame_never_spoils_a_ping(name: str) -> None:
+    """Clients do not read those: the fault would be none."""
+    assert FRAMES[1]["type"] == "ping"
+    assert _wire(name, 1) == _wire(name, 2) != _wire(name, 3)
+
+
 @pytest.fixture
 async def api() -> AsyncIterator[ScriptedMessages]:
     """The service on loopback."""

@@ -114,6 +114,20 @@ async def test_a_prompt_beyond_the_window_is_refused_with_both_numbers() -> None
     assert fits.usage.input_tokens + fits.usage.output_tokens == 1000
 
 
+async def test_a_prompt_that_fills_the_window_to_the_last_token_is_taken() -> None:
+    """One token less of window, and it is not."""
+    asked = request()
+    size = ScriptedMessages(InOrder([])).cache.look(asked).total_tokens
+    for window, taken in ((size, True), (size - 1, False)):
+        async with ScriptedMessages(InOrder([Turn("hi")]), context_tokens=window) as api, _client(api) as client:
+            try:
+                await client.messages.create(**asked)
+            except anthropic.BadRequestError:
+                assert not taken
+            else:
+                assert taken
+
+
 DIAGNOSED = request(user(text(LONG, cache_control=MARK)), system="You help.", max_tokens=50)
 
 
@@ -167,6 +181,7 @@ async def test_time_passes_before_the_first_byte_and_between_frames(place: Place
         arrived.append(time.monotonic() - begun)
 
     assert arrived[0] >= 0.2 and arrived[-1] >= 0.2 + 0.05 * 6
+    assert [one.outcome for one in place.api.asked] == ["complete"]
     assert early == 0 < place.api.cache.look(asked).usage["cache_read_input_tokens"]
 
 
