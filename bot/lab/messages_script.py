@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from bot.lab.messages_rules import blocks_of
+from bot.lab.messages_blocks import blocks_of
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,15 @@ class Turn:
     stop_reason: str = ""
     """Empty: `tool_use` with calls, else `end_turn`."""
     latency_s: float = 0.0
+    """Before the first byte."""
+    redacted_thinking: str = ""
+    """Not empty: a block that nobody can read, which costs what this text costs."""
+    frame_latency_s: float = 0.0
+    """Between frames."""
+    usage: Mapping[str, Any] = field(default_factory=dict)
+    """Figures of the usage that are told instead of the true ones."""
+    stop_details: Mapping[str, Any] = field(default_factory=dict)
+    """Of a refusal: `category`, `explanation`."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +50,8 @@ class Status:
     message: str = "scripted"
     headers: Mapping[str, str] = field(default_factory=dict)
     error_code: str = ""
+    body: str | None = None
+    """Sent instead of the service's own JSON: what a proxy in between would say."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +60,9 @@ class Broken:
 
     turn: Turn
     after_frames: int
-    """Frames that still arrive whole."""
+    """Frames that still arrive whole; the next one is where the fault acts."""
     how: str = "cut"
-    """`cut`: a clean end; `abort`: the connection breaks; `error`: an overload in band; `stall`: silence."""
+    """The fault's name in `messages_faults.FAULTS`."""
 
 
 Reply = Turn | Status | Broken
@@ -94,6 +105,27 @@ class ByWord:
         raise KeyError(f"no script for {text[:200]}")
 
 
+class ByRole:
+    """A brain for each role that the model plays: agent, router, critique, summary."""
+
+    def __init__(
+        self, agent: Brain, *, toolless: Brain | None = None, by_system: Mapping[str, Brain] | None = None
+    ) -> None:
+        """`by_system`: words of a system prompt -> who answers; then `toolless` where no tools are offered."""
+        self._agent = agent
+        self._toolless = toolless
+        self._by_system = dict(by_system or {})
+
+    def reply(self, request: dict[str, Any]) -> Reply:
+        """By the first words that stand in the system prompt, by the lack of tools, else the agent's."""
+        system = request.get("system") or ""
+        text = system if isinstance(system, str) else "\n".join(str(block["text"]) for block in system)
+        for words, brain in self._by_system.items():
+            if words in text:
+                return brain.reply(request)
+        return (self._agent if request.get("tools") or self._toolless is None else self._toolless).reply(request)
+
+
 @dataclass(frozen=True)
 class Seen:
     """What a brain needs of a request: the newest question, and what tools have said since."""
@@ -106,14 +138,22 @@ class Seen:
     tools: frozenset[str]
 
 
-def seen(request: dict[str, Any]) -> Seen:
-    """Read a request as the story's brain does."""
+def seen(request: dict[str, Any], begins: Callable[[str], object] = bool) -> Seen:
+    """Read a request as the story's brain does.
+
+    Words of a person while the model is at work are a new question only when `begins` says so of them.
+    """
     question, results, calls, names = "", dict[str, Any](), list[str](), dict[str, str]()
+    at_work = True
     for message in request["messages"]:
-        for block in blocks_of(message):
+        blocks = blocks_of(message)
+        if message["role"] == "assistant":
+            at_work = any(block["type"] == "tool_use" for block in blocks)
+        for block in blocks:
             kind = block.get("type")
             if kind == "text" and message["role"] == "user":
-                question, results, calls = str(block["text"]), {}, []
+                if begins(block["text"]) or not (question and at_work):
+                    question, results, calls = str(block["text"]), {}, []
             elif kind == "tool_use":
                 calls.append(str(block["name"]))
                 names[str(block["id"])] = str(block["name"])

@@ -8,22 +8,32 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 from aiohttp import web
 
-from bot.lab.messages_cache import PromptCache, tokens_of
-from bot.lab.messages_rules import KNOWN_MODELS, Refused, check
+from bot.lab.messages_blocks import Refused
+from bot.lab.messages_cache import Looked, PromptCache
+from bot.lab.messages_diagnostics import Prints
+from bot.lab.messages_faults import FAULTS
+from bot.lab.messages_models import MODELS
+from bot.lab.messages_reply import Frame, frames_of, packed, whole
+from bot.lab.messages_rules import check, parsed
 from bot.lab.messages_script import Brain, Broken, Status, Turn
+from bot.lab.messages_turns import content_key
+from bot.lab.messages_wire import Step, Torn, Wait, slowly
 from bot.lab.story_brain import StoryBrain
+
+__all__ = ["API_KEY", "Asked", "ScriptedMessages", "frames_of", "whole"]
 
 API_KEY = "sk-lab"
 MAX_BODY = 32 * 2**20
-PIECE = 24
-"""Characters of one delta."""
+VERSIONS = frozenset({"2023-06-01", "2026-10-21"})
+"""Values of `anthropic-version`."""
 
 
 @dataclass
@@ -33,23 +43,37 @@ class Asked:
     body: bytes
     request: dict[str, Any] = field(default_factory=dict)
     outcome: str = ""
+    """`complete`, a fault's name, a status, or the refusal's line; empty while it lasts, or when the caller left."""
     usage: dict[str, Any] = field(default_factory=dict)
 
 
 class ScriptedMessages:
     """`async with ScriptedMessages(brain) as api:`; then `api.url` is ANTHROPIC_BASE_URL."""
 
-    def __init__(self, brain: Brain, *, port: int = 0, api_key: str = API_KEY) -> None:
+    def __init__(
+        self,
+        brain: Brain,
+        *,
+        port: int = 0,
+        api_key: str = API_KEY,
+        context_tokens: int | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`context_tokens`: the window of every model, else each has its own. `now`: the prompt cache's clock."""
         self.brain = brain
         self.port = port
         self.asked: list[Asked] = []
-        self.cache = PromptCache()
+        self.cache = PromptCache(now)
+        self._context_tokens = context_tokens
+        self._prints = Prints()
+        self._paused = set[str]()
         self._api_key = api_key
         self._runner: web.AppRunner | None = None
         self.app = web.Application(client_max_size=MAX_BODY)
         self.app.router.add_post("/v1/messages", self._messages)
         self.app.router.add_post("/v1/messages/count_tokens", self._count)
         self.app.router.add_get("/v1/models", self._models)
+        self.app.router.add_get("/v1/models/{name}", self._model)
 
     @property
     def url(self) -> str:
@@ -86,150 +110,159 @@ class ScriptedMessages:
         bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
         if self._api_key not in (bearer, request.headers.get("x-api-key")):
             raise Refused("invalid x-api-key", 401, "authentication_error")
-        if "anthropic-version" not in request.headers:
+        version = request.headers.get("anthropic-version")
+        if version is None:
             raise Refused("anthropic-version: header is required")
+        if version not in VERSIONS:
+            raise Refused(f'anthropic-version: "{version}" is not a valid version')
 
     async def _messages(self, request: web.Request) -> web.StreamResponse:
-        asked = Asked(await request.read())
-        self.asked.append(asked)
+        asked = Asked(b"")
         try:
+            asked.body = await request.read()
+            self.asked.append(asked)
             self._authorised(request)
-            body = json.loads(asked.body.decode("utf-8"))
-            check(body)
-            asked.request = body
-            reply = self.brain.reply(body)
+            body = parsed(asked.body)
+            check(body, self._paused)
+            looked = self.cache.look(body)
+            left = self._left(body["model"], looked)
+            asked.request, asked.usage = body, looked.usage
+            # Nothing is generated for a request that only warms the cache: the script does not move on.
+            reply = self.brain.reply(body) if body["max_tokens"] else Turn()
             if isinstance(reply, Status):
                 asked.outcome = str(reply.status)
-                return _error(reply.status, reply.kind, reply.message, dict(reply.headers), reply.error_code)
-            asked.usage = self.cache.account(body)
-            return await self._stream(request, asked, reply)
+                return _answered(reply)
+            return await self._reply(request, asked, reply, looked, left)
+        except RecursionError:
+            return _error(400, "invalid_request_error", "The request body is nested too deeply")
+        except web.HTTPRequestEntityTooLarge:
+            return _error(413, "request_too_large", "Request exceeds the maximum size")
         except Refused as refused:
             asked.outcome = str(refused)
             return _error(refused.status, refused.kind, str(refused))
-        except (ValueError, UnicodeDecodeError) as error:
-            return _error(400, "invalid_request_error", f"The request body is not valid JSON: {error}")
 
-    async def _stream(self, request: web.Request, asked: Asked, reply: Turn | Broken) -> web.StreamResponse:
-        turn = reply.turn if isinstance(reply, Broken) else reply
-        await asyncio.sleep(turn.latency_s)
-        frames = list(frames_of(turn, asked.request, asked.usage))
-        if not asked.request.get("stream"):
-            return web.json_response(whole(frames))
-        answer = web.StreamResponse(
-            headers={"content-type": "text/event-stream", "request-id": f"req_{uuid.uuid4().hex}"}
-        )
-        await answer.prepare(request)
+    def _left(self, model: str, looked: Looked) -> int:
+        """Tokens that the context window still holds after the prompt. Raises `Refused`."""
+        window = self._context_tokens or MODELS[model].context_tokens
+        if looked.total_tokens > window:
+            raise Refused(f"prompt is too long: {looked.total_tokens} tokens > {window} maximum")
+        return window - looked.total_tokens
+
+    async def _reply(
+        self, request: web.Request, asked: Asked, reply: Turn | Broken, looked: Looked, left: int
+    ) -> web.StreamResponse:
         broken = reply if isinstance(reply, Broken) else None
-        for number, frame in enumerate(frames):
-            if broken and number == broken.after_frames:
-                asked.outcome = broken.how
-                return await _break(request, answer, broken.how)
-            await answer.write(_packed(frame))
-        asked.outcome = "complete"
-        await answer.write_eof()
+        turn = reply.turn if isinstance(reply, Broken) else reply
+        asked.outcome = broken.how if broken else ""
+        if broken and (status := FAULTS[broken.how].status):
+            return _answered(status())
+        message_id = f"msg_{uuid.uuid4().hex[:20]}"
+        told = self._prints.diagnose(asked.request, looked, message_id)
+        frames = list(frames_of(turn, asked.request, looked.usage, left=left, message_id=message_id, diagnostics=told))
+        if turn.stop_reason == "pause_turn":
+            self._paused.add(content_key(whole(frames)["content"]))
+        await asyncio.sleep(turn.latency_s)
+        self.cache.keep(looked)
+        if asked.request.get("stream"):
+            answer = await _streamed(request, turn, frames, broken)
+        else:
+            answer = await _unstreamed(request, frames, broken)
+        asked.outcome = asked.outcome or "complete"  # not when the caller left before the end
         return answer
 
     async def _count(self, request: web.Request) -> web.Response:
         try:
             self._authorised(request)
-            return web.json_response({"input_tokens": tokens_of(await request.json())})
+            body = parsed(await request.read())
+            check(body, self._paused, counting=True)
+            return web.json_response({"input_tokens": self.cache.look(body).total_tokens})
         except Refused as refused:
             return _error(refused.status, refused.kind, str(refused))
 
     async def _models(self, request: web.Request) -> web.Response:
-        models = [{"type": "model", "id": name, "max_input_tokens": 1_000_000} for name in sorted(KNOWN_MODELS)]
-        return web.json_response({"data": models, "has_more": False, "first_id": None, "last_id": None})
+        try:
+            self._authorised(request)
+        except Refused as refused:
+            return _error(refused.status, refused.kind, str(refused))
+        most = int(request.query.get("limit", 20))
+        names = sorted(MODELS)
+        shown = [_described(name) for name in names[:most]]
+        more = {"has_more": len(names) > most, "first_id": shown[0]["id"], "last_id": shown[-1]["id"]}
+        return web.json_response({"data": shown, **more})
+
+    async def _model(self, request: web.Request) -> web.Response:
+        try:
+            self._authorised(request)
+            if request.match_info["name"] not in MODELS:
+                raise Refused(f"model: {request.match_info['name']}", 404, "not_found_error")
+        except Refused as refused:
+            return _error(refused.status, refused.kind, str(refused))
+        return web.json_response(_described(request.match_info["name"]))
 
 
-def frames_of(turn: Turn, request: dict[str, Any], usage: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The events of a reply, in order."""
-    start = {"id": f"msg_{uuid.uuid4().hex[:20]}", "type": "message", "role": "assistant", "model": request["model"]}
-    counted = {**usage, "output_tokens": 1}
-    start |= {"content": [], "stop_reason": None, "stop_sequence": None, "usage": counted}
-    yield {"type": "message_start", "message": start}
-    yield {"type": "ping"}
-    output = 1
-    for index, (first, deltas) in enumerate(_blocks(turn)):
-        yield {"type": "content_block_start", "index": index, "content_block": first}
-        for delta in deltas:
-            output += tokens_of(delta)
-            yield {"type": "content_block_delta", "index": index, "delta": delta}
-        yield {"type": "content_block_stop", "index": index}
-    reason = turn.stop_reason or ("tool_use" if turn.calls else "end_turn")
-    output = min(output, int(request["max_tokens"]))
-    yield {
-        "type": "message_delta",
-        "delta": {"stop_reason": reason, "stop_sequence": None},
-        "usage": {"output_tokens": output},
-    }
-    yield {"type": "message_stop"}
+def _described(name: str) -> dict[str, Any]:
+    known = MODELS[name]
+    limits = {"max_input_tokens": known.context_tokens, "max_tokens": known.max_output}
+    life = {"created_at": "2026-01-01T00:00:00Z", "lifecycle": "active", "deprecated_at": None, "retires_at": None}
+    return {"type": "model", "id": name, "display_name": name, **life, **limits}
 
 
-def _blocks(turn: Turn) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    if turn.thinking:
-        deltas = [{"type": "thinking_delta", "thinking": part} for part in _cut(turn.thinking)]
-        signed = {"type": "signature_delta", "signature": f"sig-{uuid.uuid4().hex}"}
-        yield {"type": "thinking", "thinking": "", "signature": ""}, [*deltas, signed]
-    if turn.text:
-        yield {"type": "text", "text": ""}, [{"type": "text_delta", "text": part} for part in _cut(turn.text)]
-    for call in turn.calls:
-        raw = call.raw if call.raw is not None else json.dumps(dict(call.arguments))
-        first = {"type": "tool_use", "id": f"toolu_{uuid.uuid4().hex[:20]}", "name": call.name, "input": {}}
-        yield first, [{"type": "input_json_delta", "partial_json": part} for part in _cut(raw)]
+async def _streamed(request: web.Request, turn: Turn, frames: list[Frame], broken: Broken | None) -> web.StreamResponse:
+    answer = web.StreamResponse(headers={"content-type": "text/event-stream", "request-id": f"req_{uuid.uuid4().hex}"})
+    await answer.prepare(request)
+    if broken and (stream := FAULTS[broken.how].stream):
+        return await _play(request, answer, stream(frames, broken.after_frames))
+    if turn.frame_latency_s:
+        return await _play(request, answer, slowly(frames, turn.frame_latency_s))
+    # As many events as ever, in one write: a benchmark measures its client, not this server.
+    return await _play(request, answer, [b"".join(packed(frame) for frame in frames)])
 
 
-def _cut(text: str) -> list[str]:
-    return [text[place : place + PIECE] for place in range(0, len(text), PIECE)]
-
-
-def _packed(frame: dict[str, Any]) -> bytes:
-    return f"event: {frame['type']}\ndata: {json.dumps(frame)}\n\n".encode()
-
-
-async def _break(request: web.Request, answer: web.StreamResponse, how: str) -> web.StreamResponse:
-    if how == "error":
-        error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-        await answer.write(f"event: error\ndata: {json.dumps(error)}\n\n".encode())
-    elif how == "stall":
-        await asyncio.sleep(3600)
-    elif how == "abort" and request.transport is not None:
-        request.transport.abort()
-        return answer
+async def _play(request: web.Request, answer: web.StreamResponse, steps: Iterable[Step]) -> web.StreamResponse:
+    for step in steps:
+        match step:
+            case bytes():
+                await answer.write(step)
+            case Wait(seconds):
+                await asyncio.sleep(seconds)
+            case Torn():
+                _tear(request)
+                return answer
     await answer.write_eof()
     return answer
 
 
-def whole(frames: list[dict[str, Any]]) -> dict[str, Any]:
-    """The same reply without a stream."""
-    message: dict[str, Any] = frames[0]["message"]
-    for frame in frames:
-        if frame["type"] == "content_block_start":
-            message["content"].append(dict(frame["content_block"]))
-        elif frame["type"] == "content_block_delta":
-            _grow(message["content"][-1], frame["delta"])
-        elif frame["type"] == "message_delta":
-            message |= frame["delta"]
-            message["usage"] |= frame["usage"]
-    for block in message["content"]:
-        if "raw" in block:
-            block["input"] = json.loads(block.pop("raw") or "{}")
-    return message
+def _tear(request: web.Request) -> None:
+    if request.transport is not None:
+        request.transport.abort()
 
 
-def _grow(block: dict[str, Any], delta: dict[str, Any]) -> None:
-    name = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}.get(delta["type"])
-    if name is None:
-        block["raw"] = block.get("raw", "") + delta["partial_json"]
-    else:
-        block[name] += delta[name]
+async def _unstreamed(request: web.Request, frames: list[Frame], broken: Broken | None) -> web.StreamResponse:
+    """The reply in one piece; of a broken one, half, and the connection ends."""
+    data = json.dumps(whole(frames)).encode()
+    if broken is None:
+        return web.Response(body=data, content_type="application/json")
+    answer = web.StreamResponse(headers={"content-type": "application/json", "content-length": str(len(data))})
+    await answer.prepare(request)
+    await answer.write(data[: len(data) // 2])
+    _tear(request)
+    return answer
+
+
+def _answered(status: Status) -> web.Response:
+    if status.body is None:
+        return _error(status.status, status.kind, status.message, dict(status.headers), status.error_code)
+    kind = "text/html" if status.body.startswith("<") else "text/event-stream"
+    return web.Response(status=status.status, text=status.body, headers=dict(status.headers), content_type=kind)
 
 
 def _error(status: int, kind: str, message: str, headers: dict[str, str] | None = None, code: str = "") -> web.Response:
     error: dict[str, Any] = {"type": kind, "message": message}
     if code:
         error["details"] = {"error_code": code}
-    body = {"type": "error", "error": error, "request_id": f"req_{uuid.uuid4().hex}"}
-    return web.json_response(body, status=status, headers=headers)
+    request_id = f"req_{uuid.uuid4().hex}"
+    body = {"type": "error", "error": error, "request_id": request_id}
+    return web.json_response(body, status=status, headers={"request-id": request_id, **(headers or {})})
 
 
 async def main(port: int) -> None:

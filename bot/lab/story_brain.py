@@ -25,7 +25,7 @@ class StoryBrain:
 
     def reply(self, request: dict[str, Any]) -> Reply:
         """By what was asked and what has been read since."""
-        now = seen(request)
+        now = seen(request, begins=_ORDER.search)
         order = _ORDER.search(now.question)
         if order is None:
             return Turn(_unknown())
