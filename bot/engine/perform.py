@@ -64,8 +64,17 @@ async def _run(desk: Desk, writer: Writer, call: CallState) -> Ran:
         return Ran(call, _load(known))
     if state == "started" and not (tool.spec.idempotent or tool.spec.authority <= Authority.EGRESS):
         return Ran(call, NOT_KNOWN)
-    with desk.tracer.span(f"execute_tool {call.tool}", call=call.call_id, thread=str(writer.held.thread)):
+    about = {
+        "tool": call.tool,
+        "call": call.call_id,
+        "authority": call.authority.word,
+        "approval": call.approval or None,
+    }
+    with desk.tracer.span(f"execute_tool {call.tool}", **about) as span:
         result = await _attempt(desk, writer, tool, call, key)
+        span.set(trust=result.trust.word, outcome="ok" if result.ok else "failed")
+        if not result.ok:
+            span.failed("effect_unknown" if result.unknown else "tool_error")
     if result.unknown:
         return Ran(call, NOT_KNOWN)
     await desk.store.ledger.end(writer.held, call.call_id, _dump(result))

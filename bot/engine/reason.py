@@ -47,10 +47,14 @@ async def reason(desk: Desk, writer: Writer) -> Finish | None:
         effects=[progress(session, "working")],
     )
     try:
-        with desk.tracer.span("model", model=request.model, conversation=str(session.thread)):
+        with desk.tracer.span(f"chat {request.model}", model=request.model, role="agent") as span:
             reply = await _ask(desk, writer, _limited(request, room.max_output_tokens))
+            if reply:
+                span.set(**_told(reply))
+            else:
+                span.failed("stopped")
     except ModelFailure as failure:
-        desk.tracer.note("model.failed", thread=str(session.thread), why=str(failure))
+        desk.tracer.note("model.failed", thread=str(session.thread), kind=failure.kind, why=str(failure))
         return (
             Finish("partial", "deadline") if failure.deadline else Finish("failed", "model_error", detail=str(failure))
         )
@@ -61,6 +65,17 @@ async def _ask(desk: Desk, writer: Writer, request: ModelRequest) -> ModelReply 
     """The reply, or `None` when somebody said stop first: what it would have said no longer matters."""
     until = limits.deadline(writer.session, desk.clock.now())
     return await unless_stopped(writer, desk.model.ask(request, until))
+
+
+def _told(reply: ModelReply) -> dict[str, Any]:
+    """What a trace may know of a reply."""
+    return {
+        "answered_by": reply.model,
+        "finish_reasons": (reply.stop_reason,),
+        "usage": reply.usage,
+        "cost_usd": reply.cost_usd,
+        "response": reply.request_id,
+    }
 
 
 def _request(desk: Desk, session: Session) -> ModelRequest:

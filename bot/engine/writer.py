@@ -15,7 +15,7 @@ from bot.core.event import TrustWord
 from bot.core.labels import Trust
 from bot.core.session import evolve, replay
 from bot.core.state import Session
-from bot.engine.ports import Clock
+from bot.engine.ports import Clock, Step, Tracer
 from bot.engine.storage import Commit, EventLog, Held, TimerSet
 
 Answer = TypeVar("Answer")
@@ -28,6 +28,7 @@ class Writer:
     held: Held
     log: EventLog
     clock: Clock
+    tracer: Tracer
     session: Session
     seq: int
     head: str
@@ -39,11 +40,11 @@ class Writer:
     """Set when there is something new to deliver."""
 
     @classmethod
-    async def open(cls, held: Held, log: EventLog, clock: Clock) -> Writer:
+    async def open(cls, held: Held, log: EventLog, clock: Clock, tracer: Tracer) -> Writer:
         """Replay the stored log under that lease."""
         entries = await log.read(held.thread)
         head = entries[-1].hash if entries else genesis(held.thread)
-        return cls(held, log, clock, replay(held.thread, entries), len(entries), head)
+        return cls(held, log, clock, tracer, replay(held.thread, entries), len(entries), head)
 
     async def write(
         self,
@@ -59,6 +60,7 @@ class Writer:
         """
         session, seq, head = self.session, self.seq, self.head
         entries: list[Entry] = []
+        steps: list[Step] = []
         pending = list(events)
         while pending:
             event = pending.pop(0)
@@ -67,11 +69,13 @@ class Writer:
             run = "" if isinstance(event, e.MessageIgnored) else _run_id(session, after)
             entry = seal_entry(event, seq=seq + 1, at=at, run=run, prev=head, salt=self.clock.salt())
             entries.append(entry)
+            steps.append(Step(session, event, after, entry.seq))
             pending[:0] = _lowering(session, after)
             session, seq, head = after, entry.seq, entry.hash
         step = Commit(entries, list(consumed), list(effects), list(timers), dict(pins or {}))
         await self.log.commit(self.held, step)
         self.session, self.seq, self.head = session, seq, head
+        self.tracer.seen(steps)
         if effects:
             self.spoken.set()
 

@@ -196,6 +196,10 @@ class MemoryTimers:
             self.memory.put(InboxItem(thread, "timer", body))
         return len(due)
 
+    async def count(self, prefix: str) -> int:
+        """By name."""
+        return sum(name.startswith(prefix) for _, name in self.memory.timers)
+
 
 @dataclass
 class MemoryArchive:
