@@ -197,7 +197,9 @@ class MemoryTimers:
         return len(due)
 
     async def count(self, prefix: str) -> int:
-        """By name."""
+        """By name. Raises `OutsideFailed` while the store is away."""
+        if self.memory.away:
+            raise OutsideFailed("the store is away", retryable=True)
         return sum(name.startswith(prefix) for _, name in self.memory.timers)
 
 

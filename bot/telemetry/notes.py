@@ -31,7 +31,7 @@ class Notes:
                 structlog.processors.JSONRenderer(default=str),
             ],
         )
-        self._spans = Spans(provider)
+        self._spans = Spans(provider, self._guard)
         self.measures = Measures()
         """What `/metrics` shows."""
 
@@ -50,13 +50,18 @@ class Notes:
         return self._spans.span(name, attributes)
 
     def seen(self, steps: Sequence[Step]) -> None:
-        """What was committed moves spans and metrics; a fault in here must not end anybody's run."""
+        """What was committed moves spans and metrics."""
         for step in steps:
-            try:
+            with self._guard():
                 self.measures.seen(step)
-                self._spans.seen(step)
-            except Exception as fault:  # noqa: BLE001  see above
-                self.fault("telemetry.fault", fault, thread=str(step.after.thread), seq=step.seq)
+            self._spans.seen(step)
+
+    @contextlib.contextmanager
+    def _guard(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as fault:  # noqa: BLE001  telemetry that breaks must not end anybody's run
+            self.fault("telemetry.fault", fault)
 
     def note(self, event: str, **fields: Any) -> None:
         """One line; within a traced run it names the trace."""

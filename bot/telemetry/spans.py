@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -41,6 +42,7 @@ class Handle:
 
     def __init__(self, span: Span) -> None:
         self._span = span
+        self._failed = False
 
     def set(self, **attributes: Any) -> None:
         """By our nouns."""
@@ -48,8 +50,9 @@ class Handle:
             self._span.set_attributes(named(attributes))
 
     def failed(self, error_type: str) -> None:
-        """By kind; an earlier word stays."""
-        if self._span.is_recording() and self._span.status.status_code is not StatusCode.ERROR:  # type: ignore[attr-defined]  # recording spans have one
+        """By kind; the first word stays."""
+        if self._span.is_recording() and not self._failed:
+            self._failed = True
             self._span.set_attribute(ERROR, error_type)
             self._span.set_status(StatusCode.ERROR)
 
@@ -73,7 +76,9 @@ _LEASE: ContextVar[_Lease | None] = ContextVar("plimsoll_lease", default=None)
 class Spans:
     """All spans of one process; without a provider (ours or a global one) they are nothing."""
 
-    def __init__(self, provider: TracerProvider | None = None) -> None:
+    def __init__(self, provider: TracerProvider | None, guard: Callable[[], AbstractContextManager[None]]) -> None:
+        """`guard`: round whatever a provider may do wrong; it notes an exception and ends it."""
+        self._guard = guard
         self._tracer = trace.get_tracer("plimsoll", tracer_provider=provider)
 
     @property
@@ -94,36 +99,35 @@ class Spans:
                 Handle(lease.run).failed(_kind(error))
             raise
         finally:
-            _end_run(lease, outcome="waiting" if lease.session.run and lease.session.run.waiting else None)
+            with self._guard():
+                _end_run(lease, outcome="waiting" if lease.session.run and lease.session.run.waiting else None)
             otel.detach(outside)
             _LEASE.reset(token)
 
     @contextlib.contextmanager
     def span(self, name: str, nouns: dict[str, Any]) -> Iterator[Handle]:
         """A child of the span that is open around it, else of the turn."""
-        lease = _LEASE.get()
-        around = None
-        if lease is not None:
-            if not trace.get_current_span().get_span_context().is_valid:
-                around = self._place(lease)
-            nouns = _where(lease) | nouns
-        kind = SpanKind.CLIENT if name.startswith("chat") else SpanKind.INTERNAL
-        given = operation(name) | named(nouns)
-        with self._tracer.start_as_current_span(
-            name, around, kind, given, record_exception=False, set_status_on_exception=False
-        ) as span:
-            handle = Handle(span)
+        span: Span = trace.INVALID_SPAN
+        with self._guard():
+            span = self._step(name, nouns)
+        handle = Handle(span)
+        with trace.use_span(span, record_exception=False, set_status_on_exception=False):
             try:
                 yield handle
             except BaseException as error:
                 handle.failed(_kind(error))
                 raise
+            finally:
+                with self._guard():
+                    span.end()
 
     def seen(self, step: Step) -> None:
         """Open and close runs and turns by what was committed."""
-        lease = _LEASE.get()
-        if lease is None:
-            return
+        if (lease := _LEASE.get()) is not None:
+            with self._guard():
+                self._follow(lease, step)
+
+    def _follow(self, lease: _Lease, step: Step) -> None:
         lease.session, lease.seq = step.after, step.seq
         run, event = step.after.run or step.before.run, step.event
         if run is None or isinstance(event, _SAYS_NOTHING_OF_A_RUN):
@@ -137,6 +141,15 @@ class Spans:
             lease.turn.add_event("gate", named(told | {"authority": call.authority.word if call else None}))
         if isinstance(event, e.RunFinished):
             _finished(lease, step, event)
+
+    def _step(self, name: str, nouns: dict[str, Any]) -> Span:
+        lease, around = _LEASE.get(), None
+        if lease is not None:
+            if not trace.get_current_span().get_span_context().is_valid:
+                around = self._place(lease)
+            nouns = _where(lease) | nouns
+        kind = SpanKind.CLIENT if name.startswith("chat") else SpanKind.INTERNAL
+        return self._tracer.start_span(name, around, kind, operation(name) | named(nouns))
 
     def _place(self, lease: _Lease) -> otel.Context | None:
         run = lease.session.run
@@ -195,17 +208,17 @@ def _finished(lease: _Lease, step: Step, event: e.RunFinished) -> None:
 
 def _end_run(lease: _Lease, *, outcome: str | None = None) -> None:
     _end_turn(lease)
-    if lease.run is not None:
-        Handle(lease.run).set(seq=lease.seq, trust=lease.session.trust.word, outcome=outcome)
-        lease.run.end()
-    lease.run, lease.run_id, lease.number = None, "", 0
+    run, lease.run, lease.run_id, lease.number = lease.run, None, "", 0
+    if run is not None:
+        Handle(run).set(seq=lease.seq, trust=lease.session.trust.word, outcome=outcome)
+        run.end()
 
 
 def _end_turn(lease: _Lease) -> None:
-    if lease.turn is not None:
-        Handle(lease.turn).set(trust=lease.session.trust.word)
-        lease.turn.end()
-    lease.turn = None
+    turn, lease.turn = lease.turn, None
+    if turn is not None:
+        Handle(turn).set(trust=lease.session.trust.word)
+        turn.end()
 
 
 def _kind(error: BaseException) -> str:
