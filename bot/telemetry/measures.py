@@ -145,7 +145,7 @@ class Measures:
 
 
 def _active_s(run: Run, step: Step) -> float:
-    """Up to this event; what it waited for people does not count."""
-    if run.waiting or step.before.last_at is None or step.after.last_at is None:
+    """Up to this event: the session's own count stands at the one before."""
+    if step.before.last_at is None or step.after.last_at is None:
         return run.active_s
     return run.active_s + max(0.0, (step.after.last_at - step.before.last_at).total_seconds())

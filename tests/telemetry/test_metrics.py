@@ -16,9 +16,10 @@ from bot.core.outcomes import OUTCOMES
 from bot.core.tool import ToolError
 from bot.engine.ports import ModelFailure
 from bot.engine.worker import Worker
+from bot.lab.clock import LabClock
 from bot.lab.twins import Says
 from bot.telemetry.metrics import RECENT, Distribution, Metrics
-from tests.builders import GET_ORDER, GET_TICKET, ISSUE_CREDIT, make_tool
+from tests.builders import GET_TICKET, ISSUE_CREDIT, make_tool
 from tests.telemetry.scrape import Scraped, scraped
 from tests.telemetry.traced import Traced
 
@@ -32,7 +33,8 @@ def _fails(*_: Any) -> Any:
     raise ToolError("closed", retryable=True)
 
 
-TOOLS = [GET_ORDER, GET_TICKET, ISSUE_CREDIT, make_tool("get_broken", Authority.OBSERVE, answer=_fails)]
+TOOLS = [GET_TICKET, ISSUE_CREDIT, make_tool("get_broken", Authority.OBSERVE, answer=_fails)]
+SLOW_S = 40.0
 
 
 def _page(traced: Traced, approvals: int | None = None) -> Scraped:
@@ -40,17 +42,19 @@ def _page(traced: Traced, approvals: int | None = None) -> Scraped:
 
 
 async def _three_runs() -> Traced:
-    """One that is approved after a wait of ten minutes, one that goes round in circles, one whose model is away."""
+    """One approved after a wait of ten minutes, one with a slow tool that repeats itself, one whose model is away."""
     cached = Usage(input_tokens=100, cache_read_tokens=800, cache_write_tokens=100, output_tokens=50, calls=1)
     turns: list[Any] = [
         Says(calls=[TICKET, BROKEN, CREDIT], usage=cached, cost_usd=0.02),
         Says("Done.", usage=cached, cost_usd=0.03),
-        Says(calls=[ORDER]),
+        Says(calls=[ORDER, ("no_such_tool", {})]),
         Says(calls=[ORDER]),
         Says("It is 900."),
         ModelFailure("no", kind="overloaded_error"),
     ]
-    traced = Traced(turns, tools=TOOLS)
+    clock = LabClock()
+    slow = make_tool("get_order", Authority.OBSERVE, answer=lambda *_: clock.advance(SLOW_S) or {"total_cents": 1})
+    traced = Traced(turns, tools=[*TOOLS, slow], clock=clock)
     world = traced.world
     await world.says("What do we owe?", ts="1.0")
     await world.settle()
@@ -135,7 +139,9 @@ async def test_distributions_of_runs_are_what_the_exported_log_says() -> None:
         assert page.value(f"{family}_sum") == pytest.approx(sum(values), abs=1e-3), name
         assert page.value(f"{family}_recent", quantile="0.5") == pytest.approx(_ranked(values, 0.5), abs=1e-3), name
         assert page.value(f"{family}_recent", quantile="0.99") == pytest.approx(max(values), abs=1e-3), name
-    assert max(expected["cache_share"]) == 0.8 and max(expected["active_seconds"]) < 1, "ten minutes of waiting counted"
+    assert max(expected["cache_share"]) == 0.8 and sorted(expected["active_seconds"]) == pytest.approx(
+        [0, 0, SLOW_S], abs=1e-3
+    )
 
 
 def _active_s(lines: list[dict[str, Any]]) -> float:

@@ -5,33 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-from opentelemetry.trace import StatusCode
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
 
 from bot.core.authority import Authority
 from bot.core.events import Usage
-from bot.core.labels import Trust
-from bot.core.tool import ToolError
 from bot.core.words import ThreadId
-from bot.engine.ports import ModelFailure
 from bot.lab.twins import Says
 from bot.telemetry.spans import trace_of
-from tests.builders import GET_ORDER, THREAD, make_tool
-from tests.telemetry.traced import Traced, attributes
+from tests.builders import THREAD, make_tool
+from tests.telemetry.traced import Traced, answered, attributes
 
 ORDER = ("get_order", {"order_id": "4921"})
 TICKET = ("get_ticket", {"order_id": "4921"})
 CREDIT = ("issue_credit", {"order_id": "4921", "amount_cents": 900})
 USAGE = Usage(input_tokens=10, cache_read_tokens=700, cache_write_tokens=90, output_tokens=25, calls=1)
-CANARY = "kestrel-7731"
-
-
-async def answered(turns: list[Any], **options: Any) -> Traced:
-    """One question, until nothing moves."""
-    traced = Traced(turns, **options)
-    await traced.world.says("What do we owe?")
-    await traced.world.settle()
-    return traced
 
 
 async def test_a_run_is_a_tree_of_turns_with_the_model_and_the_tools_of_each() -> None:
@@ -133,6 +121,29 @@ async def test_a_run_that_waited_for_a_person_goes_on_in_the_same_trace() -> Non
     assert attributes(traced.named("execute_tool issue")[0])["plimsoll.approval"] == asked
 
 
+async def test_a_confirmed_post_is_no_work_on_a_run_that_waits() -> None:
+    """Nor is a word that was not for us: such a lease makes no span."""
+    traced = await answered([Says(calls=[TICKET, CREDIT]), Says("Done.")])
+    before = traced.tree()
+    await traced.world.happens("posted", keys=[["card:x", "9.000100"]])
+    await traced.world.says("By the way", author="U0BOB", ts="1.5", mentions_us=False)
+    await traced.world.settle()
+
+    assert traced.world.kinds[-2:] == ["Posted", "MessageIgnored"] and traced.tree() == before
+
+
+async def test_a_span_of_somebody_else_around_the_worker_adopts_nothing() -> None:
+    """A run is its own trace wherever the worker was started."""
+    traced = Traced([Says(calls=[ORDER]), Says("Nothing.")])
+    await traced.world.says("What do we owe?")
+    with trace.use_span(TracerProvider().get_tracer("other").start_span("server")):
+        await traced.world.settle()
+
+    assert [one.parent for one in traced.named("invoke_agent")] == [None]
+    assert {one.context.trace_id for one in traced.spans} == {trace_of(traced.export[0]["run"])}
+    assert traced.tree()[2:4] == ["  chat claude-sonnet-5-5", "  execute_tool get_order"]
+
+
 async def test_each_word_of_the_gate_stands_in_its_turn() -> None:
     """A call that was held or refused has no span of its own, and is not lost either."""
     traced = await answered([Says(calls=[ORDER]), Says(calls=[ORDER]), Says("Nothing.")])
@@ -142,6 +153,24 @@ async def test_each_word_of_the_gate_stands_in_its_turn() -> None:
     assert [name for name, _ in told] == ["gate", "gate"]
     assert [(one["gen_ai.tool.call.id"], one["plimsoll.verdict"]) for _, one in told] == logged
     assert [one["plimsoll.verdict"] for _, one in told] == ["allowed", "refused"]
+
+
+async def test_a_model_call_within_a_tool_stands_below_that_tool() -> None:
+    """As when a tool has a text read by another model."""
+    traced: Traced
+
+    def reads(*_: Any) -> Any:
+        with traced.tracer.span("chat small", model="small", role="quarantine"):
+            return {"total_cents": 1}
+
+    traced = Traced(
+        [Says(calls=[ORDER]), Says("Nothing.")], tools=[make_tool("get_order", Authority.OBSERVE, answer=reads)]
+    )
+    await traced.world.says("What do we owe?")
+    await traced.world.settle()
+
+    assert traced.tree()[3:5] == ["  execute_tool get_order", "   chat small"]
+    assert attributes(traced.named("chat small")[0])["gen_ai.conversation.id"] == str(THREAD)
 
 
 async def test_two_runs_of_a_thread_are_two_traces_of_one_conversation() -> None:
@@ -173,93 +202,3 @@ async def test_threads_worked_on_at_once_do_not_mix() -> None:
         by_trace.setdefault(one.context.trace_id, set()).add(place)
     assert {thread for places in by_trace.values() for thread, _ in places} == {str(THREAD), str(other)}
     assert all(len(places) == 1 for places in by_trace.values())
-
-
-@pytest.mark.parametrize(
-    ("failure", "kind"),
-    [
-        (ModelFailure("no", kind="overloaded_error"), "overloaded_error"),
-        (ModelFailure("late", deadline=True), "deadline"),
-        (ModelFailure("odd"), "unknown"),
-    ],
-)
-async def test_a_model_call_that_failed_says_of_what_kind(failure: ModelFailure, kind: str) -> None:
-    """The kind alone: a message may quote anything."""
-    traced = await answered([failure])
-
-    chat = traced.named("chat")[0]
-    assert attributes(chat)["error.type"] == kind
-    assert chat.status.status_code is StatusCode.ERROR and chat.status.description is None
-    assert attributes(traced.named("invoke_agent")[0]).get("error.type") == (
-        "model_error" if not failure.deadline else None
-    )
-
-
-async def test_a_tool_that_failed_is_an_error_of_its_span_alone() -> None:
-    """The run went on and answered."""
-
-    def fails(*_: Any) -> Any:
-        raise ToolError("the desk is closed")
-
-    traced = await answered(
-        [Says(calls=[ORDER]), Says("Nothing.")], tools=[make_tool("get_order", Authority.OBSERVE, answer=fails)]
-    )
-
-    assert {one.name: attributes(one).get("error.type") for one in traced.spans} == {
-        "invoke_agent plimsoll": None,
-        "turn": None,
-        "chat claude-sonnet-5-5": None,
-        "execute_tool get_order": "tool_error",
-    }
-
-
-async def test_nothing_that_anybody_wrote_enters_a_span() -> None:
-    """Question, history, arguments, results, a crash, an answer, a failed model call: none of it leaves the house."""
-
-    def crashes(*_: Any) -> Any:
-        raise RuntimeError(CANARY)
-
-    tools = [
-        GET_ORDER,
-        make_tool("get_ticket", Authority.OBSERVE, Trust.UNTRUSTED, answer={"note": CANARY}),
-        make_tool("get_crash", Authority.OBSERVE, answer=crashes),
-    ]
-    calls = [
-        ("get_ticket", {"order_id": "4921"}),
-        ("get_crash", {"order_id": "4921"}),
-        ("get_order", {"order_id": CANARY}),
-        (f"no_such_{CANARY}", {"a": CANARY}),
-    ]
-    traced = Traced([Says(CANARY, calls=calls), Says(CANARY), ModelFailure(CANARY)], tools=tools)
-    traced.world.surface.earlier = [{"ts": "0.5", "author": "U0BOB", "text": CANARY, "bot": False}]
-    await traced.world.says(CANARY, ts="1.0", thread_reply=True)
-    await traced.world.settle()
-    await traced.world.says(CANARY, ts="2.0")
-    await traced.world.settle()
-
-    assert [one["outcome"] for one in traced.world.of("RunFinished")] == ["answered", "failed"]
-    assert sum(CANARY in str(line) for line in traced.export) > 8, "the canary was not planted"
-    assert len(traced.spans) >= 9
-    assert [one.name for one in traced.spans if CANARY in one.to_json()] == []
-
-
-async def test_the_note_of_an_ending_leads_from_its_reference_to_trace_and_log() -> None:
-    """What an operator greps for: reference, thread, seq, trace."""
-    traced = await answered([ModelFailure("no")])
-
-    note = next(one for one in traced.notes if one["event"] == "run.finished")
-    entry = traced.export[note["seq"] - 1]
-    assert entry["type"] == "RunFinished" and entry["payload"]["reference"] == note["reference"]
-    assert (note["thread"], note["run"]) == (str(THREAD), entry["run"])
-    assert note["trace"] == format(traced.named("invoke_agent")[0].context.trace_id, "032x")
-
-
-async def test_a_run_ends_the_same_with_and_without_a_trace() -> None:
-    """The log of a traced run is the log of an untraced one."""
-    traced = await answered([Says(calls=[ORDER]), Says("Nothing.")])
-    plain = Traced([Says(calls=[ORDER]), Says("Nothing.")]).world
-    plain.desk = replace(plain.desk, tracer=plain.tracer)
-    await plain.says("What do we owe?")
-    await plain.settle()
-
-    assert [entry.dump() for entry in traced.world.log] == [entry.dump() for entry in plain.log]

@@ -61,3 +61,11 @@ class Traced:
 def attributes(span: ReadableSpan) -> dict[str, Any]:
     """As exported."""
     return dict(span.attributes or {})
+
+
+async def answered(turns: list[Any], **options: Any) -> Traced:
+    """One question, until nothing moves."""
+    traced = Traced(turns, **options)
+    await traced.world.says("What do we owe?")
+    await traced.world.settle()
+    return traced
