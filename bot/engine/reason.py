@@ -38,7 +38,7 @@ async def reason(desk: Desk, writer: Writer, ask: AskModel) -> Finish | None:
     end = await _attempts(desk, writer, ask, desk.policy.model.name)
     if not isinstance(end, ModelFailure):
         return end
-    desk.tracer.note("model.failed", thread=str(writer.held.thread), kind=end.kind, why=str(end))
+    desk.tracer.note("model.failed", thread=str(writer.held.thread), kind=end.cause, why=str(end))
     run = writer.session.run
     if end.kind == "too_long" and run and not run.window_folds and compaction.fold_seq(writer.session, 1):
         return await _aside(desk, writer, compaction.summary_call(writer.session, "window"))
@@ -125,8 +125,13 @@ async def _reserve(desk: Desk, writer: Writer, ask: AskModel, plan: Planned, los
 async def _ask(desk: Desk, writer: Writer, request: ModelRequest) -> ModelReply | None:
     """The reply, or `None` when somebody said stop first: what it would have said no longer matters."""
     until = limits.deadline(writer.session, desk.clock.now())
-    with desk.tracer.span("model", model=request.model, conversation=request.conversation):
-        return await unless_stopped(writer, desk.model.ask(request, until))
+    with desk.tracer.span(f"chat {request.model}", model=request.model, role=request.role) as span:
+        reply = await unless_stopped(writer, desk.model.ask(request, until))
+        if reply:
+            span.set(**_told(reply))
+        else:
+            span.failed("stopped")
+    return reply
 
 
 async def _pause(desk: Desk, writer: Writer, seconds: float) -> bool:
@@ -137,6 +142,17 @@ async def _pause(desk: Desk, writer: Writer, seconds: float) -> bool:
     if seconds > 0:
         await unless_stopped(writer, desk.clock.sleep(seconds))
     return True
+
+
+def _told(reply: ModelReply) -> dict[str, Any]:
+    """What a trace may know of a reply."""
+    return {
+        "answered_by": reply.model,
+        "finish_reasons": (reply.stop_reason,),
+        "usage": reply.usage,
+        "cost_usd": reply.cost_usd,
+        "response": reply.request_id,
+    }
 
 
 def _note(desk: Desk, writer: Writer, ask: AskModel, reply: ModelReply) -> Finish | None:

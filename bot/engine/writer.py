@@ -15,7 +15,7 @@ from bot.core.event import TrustWord
 from bot.core.labels import Trust
 from bot.core.session import evolve, replay
 from bot.core.state import Session
-from bot.engine.ports import Clock
+from bot.engine.ports import Clock, Step, Tracer
 from bot.engine.storage import Commit, EventLog, Held, TimerSet
 
 Answer = TypeVar("Answer")
@@ -32,6 +32,7 @@ class Writer:
     held: Held
     log: EventLog
     clock: Clock
+    tracer: Tracer
     session: Session
     seq: int
     head: str
@@ -41,15 +42,17 @@ class Writer:
     """Keys of one-line notices under this lease that are not confirmed yet."""
     spoken: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when there is something new to deliver."""
-    staged: list[Entry] = field(default_factory=list)
+    staged: list[tuple[Entry, Step]] = field(default_factory=list)
     """Sealed, in the session, not yet stored."""
+    newest: str = ""
+    """Id of the newest inbox item at the last commit; empty when none waited."""
 
     @classmethod
-    async def open(cls, held: Held, log: EventLog, clock: Clock) -> Writer:
+    async def open(cls, held: Held, log: EventLog, clock: Clock, tracer: Tracer) -> Writer:
         """Replay the stored log under that lease."""
         entries = await log.read(held.thread)
         head = entries[-1].hash if entries else genesis(held.thread)
-        return cls(held, log, clock, replay(held.thread, entries), len(entries), head)
+        return cls(held, log, clock, tracer, replay(held.thread, entries), len(entries), head)
 
     def stage(self, *events: e.Event) -> None:
         """Append the events to the session; a lowered label is written down with its source."""
@@ -61,7 +64,7 @@ class Writer:
             after = evolve(before, event, at)
             run = "" if isinstance(event, e.MessageIgnored) else _run_id(before, after)
             entry = seal_entry(event, seq=self.seq + 1, at=stamp(at), run=run, prev=self.head, salt=self.clock.salt())
-            self.staged.append(entry)
+            self.staged.append((entry, Step(before, event, after, entry.seq)))
             pending[:0] = _lowering(before, after)
             self.session, self.seq, self.head = after, entry.seq, entry.hash
 
@@ -79,14 +82,15 @@ class Writer:
         """
         before = (self.session, self.seq, self.head, list(self.staged))
         self.stage(*events)
-        entries = self.staged
+        entries = [entry for entry, _ in self.staged]
         try:
             step = Commit(entries, list(consumed), list(effects), list(timers), dict(pins or {}))
-            await self.log.commit(self.held, step)
+            self.newest = await self.log.commit(self.held, step)
         except BaseException:
             self.session, self.seq, self.head, self.staged = before
             raise
-        self.staged = []
+        written, self.staged = [step for _, step in self.staged], []
+        self.tracer.seen(written)
         if effects:
             self.spoken.set()
 

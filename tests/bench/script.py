@@ -11,7 +11,28 @@ PROMPT_BYTES = 4400
 PAGE_BYTES = 2048
 TOOL = "read_page"
 TOOL_WORDS = "Read one page of the archive by its number; each page stands alone and none repeats another."
-_SYLLABLES = "ra be ko ti lu sen mar dol vi gan pe fo ster ul im cha ne wor lis ta".split()
+_SYLLABLES = [
+    "ra",
+    "be",
+    "ko",
+    "ti",
+    "lu",
+    "sen",
+    "mar",
+    "dol",
+    "vi",
+    "gan",
+    "pe",
+    "fo",
+    "ster",
+    "ul",
+    "im",
+    "cha",
+    "ne",
+    "wor",
+    "lis",
+    "ta",
+]
 
 
 def _prose(seed: str, size: int, line: int = 80) -> str:

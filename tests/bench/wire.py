@@ -66,7 +66,12 @@ def _packed(frame: dict[str, Any]) -> bytes:
 
 def _frames(plan: Plan, turn: int) -> list[dict[str, Any]]:
     read = 1200 + 570 * plan.wide * turn
-    usage = {"input_tokens": 10, "cache_read_input_tokens": read, "cache_creation_input_tokens": 570, "output_tokens": 1}
+    usage = {
+        "input_tokens": 10,
+        "cache_read_input_tokens": read,
+        "cache_creation_input_tokens": 570,
+        "output_tokens": 1,
+    }
     message = {"id": f"msg_{turn:04d}", "type": "message", "role": "assistant", "model": MODEL, "content": []}
     message |= {"stop_reason": None, "stop_sequence": None, "usage": usage}
     found: list[dict[str, Any]] = [{"type": "message_start", "message": message}, {"type": "ping"}]

@@ -16,6 +16,7 @@ from bot.core.item import Message, said
 from bot.engine.ports import ModelFailure, ModelRequest
 from bot.lab.messages_script import Broken, Call, InOrder, Status, Turn
 from bot.lab.messages_server import API_KEY, ScriptedMessages
+from bot.lab.twins import Silent
 from tests.builders import GET_ORDER
 
 pytestmark = pytest.mark.wire
@@ -166,3 +167,39 @@ async def test_many_ask_at_once(place: Place) -> None:
     replies = await asyncio.gather(*(client.ask(_request(f"q{number}"), _within(30)) for number in range(40)))
 
     assert {reply.stop_reason for reply in replies} == {"tool_use"}
+
+
+@pytest.mark.parametrize(
+    ("first", "kind"),
+    [
+        (Status(529, "overloaded_error"), "overloaded_error"),
+        (Status(500, "invented_tomorrow"), "http_500"),
+        (Broken(GOOD, 3, "cut"), "incomplete"),
+        (Broken(GOOD, 3, "abort"), "connection"),
+    ],
+)
+async def test_each_attempt_that_is_made_again_is_noted_with_its_kind(place: Place, first: Any, kind: str) -> None:
+    """A word of a small set, so that it can be counted; a service's new words make no new metrics."""
+    tracer = Silent()
+    place.api.brain = InOrder([first, GOOD])
+    client = Claude(api_key=API_KEY, base_url=place.api.url, tracer=tracer)
+
+    await client.ask(_request(), _within(20))
+    await client.close()
+
+    assert [(name, fields["kind"], fields["thread"]) for name, fields in tracer.notes] == [("model.retry", kind, "t")]
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (Status(429, "rate_limit_error", "limit", error_code="enforced_spend_limit_reached"), "spend_limit"),
+        (Status(401, "authentication_error", "invalid x-api-key"), "http_401"),
+    ],
+)
+async def test_a_failure_says_of_what_kind_it_was(place: Place, status: Status, kind: str) -> None:
+    """For counting, beside the line for people."""
+    with pytest.raises(ModelFailure) as caught:
+        await place.plays(status).ask(_request(), _within(20))
+
+    assert caught.value.kind == kind
