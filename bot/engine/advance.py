@@ -19,7 +19,7 @@ from bot.engine.writer import Writer
 async def advance(desk: Desk, writer: Writer) -> None:
     """Take in, decide, act, write down; returns when only a person, a timer or a message can go on."""
     while True:
-        taken = await absorb(desk, writer)
+        taken = writer.news and await absorb(desk, writer)
         action = next_action(
             desk.strategy,
             writer.session,

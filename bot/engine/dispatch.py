@@ -49,11 +49,10 @@ async def dispatch(desk: Desk, writer: Writer, calls: Sequence[CallState]) -> Fi
     ]
     await writer.write(*decided, *starts)
     ran = {one.call.call_id: one for one in await run_all(desk, writer, allowed)}
-    return await _write_results(desk, writer, calls, refused, ran)
+    return _write_results(writer, calls, refused, ran)
 
 
-async def _write_results(
-    desk: Desk,
+def _write_results(
     writer: Writer,
     calls: Sequence[CallState],
     refused: Mapping[str, Refused],
@@ -74,9 +73,7 @@ async def _write_results(
         facts |= new
         events.append(_returned(call, outcome, len(new)))
     writer.stage(*events)
-    if kept := [one.call.call_id for one in ran.values() if one.kept]:
-        await writer.write()
-        await desk.store.ledger.forget(writer.held, kept)
+    writer.settled += [one.call.call_id for one in ran.values() if one.kept]
     return _unknown(unknown) if unknown else None
 
 

@@ -24,10 +24,11 @@ from bot.engine.writer import Writer
 
 async def absorb(desk: Desk, writer: Writer) -> bool:
     """Take in what waits; returns whether anything was consumed."""
-    taken = False
-    for item in await desk.store.inbox.pending(writer.held.thread):
-        taken = await _take(desk, writer, item) or taken
-    return taken
+    items = await desk.store.inbox.pending(writer.held.thread)
+    writer.looked = items[-1].id if items else ""
+    took = [await _take(desk, writer, item) for item in items]
+    writer.left = not all(took)
+    return any(took)
 
 
 async def _take(desk: Desk, writer: Writer, item: InboxItem) -> bool:

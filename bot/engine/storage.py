@@ -135,6 +135,8 @@ class Commit:
     timers: Sequence[TimerSet] = ()
     pins: Mapping[str, str] = field(default_factory=dict)
     """Digest -> content that an entry pins; kept once."""
+    settled: Sequence[str] = ()
+    """Ids of calls whose results are in the log now: the ledger drops their rows."""
 
 
 class EventLog(Protocol):
@@ -189,10 +191,6 @@ class Ledger(Protocol):
 
     async def end(self, held: Held, call_id: str, result: Mapping[str, Any]) -> None:
         """Record the result at once. Fenced, but the result is kept for the next worker even when stale."""
-        ...
-
-    async def forget(self, held: Held, call_ids: Sequence[str]) -> None:
-        """Drop records whose results are in the log."""
         ...
 
 

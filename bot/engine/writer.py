@@ -44,8 +44,14 @@ class Writer:
     """Set when there is something new to deliver."""
     staged: list[tuple[Entry, Step]] = field(default_factory=list)
     """Sealed, in the session, not yet stored."""
+    settled: list[str] = field(default_factory=list)
+    """Calls with a row in the ledger whose results are staged; the next commit drops the rows."""
     newest: str = ""
     """Id of the newest inbox item at the last commit; empty when none waited."""
+    looked: str | None = None
+    """Id of the newest item that was looked at; `None`: nobody looked yet."""
+    left: bool = False
+    """Something was looked at and left for later."""
 
     @classmethod
     async def open(cls, held: Held, log: EventLog, clock: Clock, tracer: Tracer) -> Writer:
@@ -84,19 +90,26 @@ class Writer:
         self.stage(*events)
         entries = [entry for entry, _ in self.staged]
         try:
-            step = Commit(entries, list(consumed), list(effects), list(timers), dict(pins or {}))
+            step = Commit(entries, list(consumed), list(effects), list(timers), dict(pins or {}), list(self.settled))
             self.newest = await self.log.commit(self.held, step)
         except BaseException:
             self.session, self.seq, self.head, self.staged = before
             raise
+        self.settled.clear()
         written, self.staged = [step for _, step in self.staged], []
         self.tracer.seen(written)
         if effects:
             self.spoken.set()
 
+    @property
+    def news(self) -> bool:
+        """Whether a look into the inbox may find something."""
+        unseen = self.looked is None or (self.newest and self.newest != self.looked)
+        return bool(unseen or self.left or self.stop.is_set())
+
     async def settle(self) -> None:
         """Store what is staged, if anything is."""
-        if self.staged:
+        if self.staged or self.settled:
             await self.write()
 
 

@@ -120,6 +120,8 @@ class MemoryLog:
                 raise Fenced("the log has moved on without this writer")
         actor.log += step.entries
         actor.inbox = [item for item in actor.inbox if item.id not in set(step.consumed)]
+        for call_id in step.settled:
+            actor.ledger.pop(call_id, None)
         for effect in step.effects:
             actor.out[self.memory.number()] = (EffectAdapter.validate_json(effect.model_dump_json()), 0)
         for timer in step.timers:
@@ -182,12 +184,6 @@ class MemoryLedger:
         if call_id in ledger and ledger[call_id] is None:
             ledger[call_id] = dict(result)
         self.memory.held(held)
-
-    async def forget(self, held: Held, call_ids: Sequence[str]) -> None:
-        """Results that are in the log."""
-        ledger = self.memory.held(held).ledger
-        for call_id in call_ids:
-            ledger.pop(call_id, None)
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from bot.engine.storage import Held, LedgerState
@@ -34,8 +34,3 @@ class RedisLedger:
         """Kept even when the writer is stale; then raises `Fenced`."""
         body = json.dumps(dict(result))
         await self._clients.call("fx_end", self._names(held), held.epoch, held.owner, call_id, body)
-
-    async def forget(self, held: Held, call_ids: Sequence[str]) -> None:
-        """Raises `Fenced`."""
-        if call_ids:
-            await self._clients.call("fx_forget", self._names(held), held.epoch, held.owner, *call_ids)

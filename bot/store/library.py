@@ -18,12 +18,11 @@ FUNCTIONS = (
     "park",
     "fx_begin",
     "fx_end",
-    "fx_forget",
     "out_begin",
     "out_done",
     "fire_timers",
 )
-DRAINING = frozenset({"lease", "renew", "release", "park", "fx_end", "fx_forget", "out_begin", "out_done", "erase"})
+DRAINING = frozenset({"lease", "renew", "release", "park", "fx_end", "out_begin", "out_done", "erase"})
 """Allowed on a full store: they finish or give back what was begun; refusing them would lose results."""
 READING = frozenset({"read_log"})
 """Never write: allowed on a full store and on a replica."""

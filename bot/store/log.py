@@ -36,7 +36,7 @@ class RedisLog:
     async def commit(self, held: Held, step: Commit) -> str:
         """All of it in one call; returns the id of the newest inbox item. Raises `Fenced`."""
         _check(held.thread, step)
-        if step.entries and not (step.consumed or step.effects or step.timers or step.pins):
+        if step.entries and not (step.consumed or step.effects or step.timers or step.pins or step.settled):
             return await self._append(held, step.entries)
         thread, keys = held.thread, self._keys
         tag = keys.tag(thread)
@@ -49,6 +49,7 @@ class RedisLog:
             keys.timers(tag),
             keys.timer_bodies(tag),
             keys.index(tag),
+            keys.effects(thread),
             *(keys.pin(tag, digest) for digest in step.pins),
         ]
         given: list[Argument] = [held.epoch, held.owner, secrets.token_hex(8), str(thread)]
@@ -58,7 +59,7 @@ class RedisLog:
             given += [first.seq - 1, last.seq, _ms(last.at), *blocks]
         else:
             given += [0, 0, 0, "", ""]
-        given += [len(step.consumed), len(step.effects), len(step.timers), len(step.pins)]
+        given += [len(step.consumed), len(step.effects), len(step.timers), len(step.pins), len(step.settled)]
         return str(await self._clients.call("commit", names, *given, *_items(step)))
 
     async def _append(self, held: Held, entries: Sequence[Entry]) -> str:
@@ -102,7 +103,7 @@ def _items(step: Commit) -> list[Argument]:
     for timer in step.timers:
         due = -1 if timer.due is None else int(timer.due.timestamp() * 1000)
         items += [timer.name, due, json.dumps({"name": timer.name, **timer.body})]
-    return items + list(step.pins.values())
+    return [*items, *step.pins.values(), *step.settled]
 
 
 async def read_blocks(clients: Clients, keys: Keys, thread: ThreadId, after: int = 0) -> list[Block]:

@@ -184,7 +184,7 @@ async def test_an_effect_is_begun_once_and_its_result_is_kept(place: Place) -> N
     again = await ledger.begin(held, "c1", "key")
     await ledger.end(held, "c1", {"ok": True, "content": "é"})
     done = await ledger.begin(held, "c1", "key")
-    await ledger.forget(held, ["c1", "c2"])
+    await place.store.log.commit(held, Commit(settled=["c1", "c2"]))
 
     assert (first, again, done) == (("new", None), ("started", None), ("done", {"ok": True, "content": "é"}))
     assert await ledger.begin(held, "c1", "key") == ("new", None)

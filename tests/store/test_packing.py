@@ -156,11 +156,11 @@ async def test_a_session_at_rest_is_three_keys_and_nothing_in_the_process(valkey
             entries = entries_after(2, after=(await store.log.read(THREAD) or [None])[-1])
             await store.ledger.begin(held, "c1", "key")
             await store.ledger.end(held, "c1", {"ok": True})
-            step = Commit(entries=entries, consumed=[item.id], effects=[Notice(key="n", text="x")])
+            said = [Notice(key="n", text="x")]
+            step = Commit(entries=entries, consumed=[item.id], effects=said, settled=["c1"])
             await store.log.commit(held, step)
             [row] = await store.outbox.rows(THREAD)
             await store.outbox.done(held, row.id, [])
-            await store.ledger.forget(held, ["c1"])
             await store.lease.release(held, parked=False)
             store.lease.let_go(held)
 

@@ -1,12 +1,12 @@
 -- KEYS: state hash, log stream, payload hash, inbox stream, outbox hash, timer zset, timer body hash, index zset,
---       then one pin string for each pin
+--       effect hash, then one pin string for each pin
 -- ARGV: epoch, owner, commit id, thread, expected seq, new seq, changed ms, heads (empty: no entries), payloads,
---       counts of consumed, effects, timers, pins; then the items one after the other:
---       consumed = id; effect = json; timer = name, due ms (-1 cancels), body; pin = content
+--       counts of consumed, effects, timers, pins, settled; then the items one after the other:
+--       consumed = id; effect = json; timer = name, due ms (-1 cancels), body; pin = content; settled = call id
 -- Returns the id of the newest inbox item, or an empty text.
 local function apply(KEYS, ARGV)
-  local at, counts = 14, {}
-  for i = 10, 13 do counts[i - 9] = tonumber(ARGV[i]) end
+  local at, counts = 15, {}
+  for i = 10, 14 do counts[i - 9] = tonumber(ARGV[i]) end
   if ARGV[8] ~= '' then keep(KEYS[1], KEYS[2], KEYS[3], KEYS[8], ARGV[6], ARGV[7], ARGV[8], ARGV[9]) end
   for _ = 1, counts[1] do redis.call('XDEL', KEYS[4], ARGV[at]); at = at + 1 end
   for _ = 1, counts[2] do
@@ -25,7 +25,8 @@ local function apply(KEYS, ARGV)
     end
     at = at + 3
   end
-  for i = 1, counts[4] do redis.call('SET', KEYS[8 + i], ARGV[at], 'NX'); at = at + 1 end
+  for i = 1, counts[4] do redis.call('SET', KEYS[9 + i], ARGV[at], 'NX'); at = at + 1 end
+  for _ = 1, counts[5] do redis.call('HDEL', KEYS[9], ARGV[at]); at = at + 1 end
   redis.call('HSET', KEYS[1], 'cid', ARGV[3])
 end
 
