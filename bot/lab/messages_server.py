@@ -159,8 +159,8 @@ class ScriptedMessages:
         message_id = f"msg_{uuid.uuid4().hex[:20]}"
         told = self._prints.diagnose(asked.request, looked, message_id)
         frames = list(frames_of(turn, asked.request, looked.usage, left=left, message_id=message_id, diagnostics=told))
-        if turn.stop_reason == "pause_turn":
-            self._paused.add(content_key(whole(frames)["content"]))
+        if turn.stop_reason == "pause_turn" and (paused := whole(frames))["stop_reason"] == "pause_turn":
+            self._paused.add(content_key(paused["content"]))
         await asyncio.sleep(turn.latency_s)
         self.cache.keep(looked)
         if asked.request.get("stream"):

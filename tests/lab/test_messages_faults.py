@@ -13,7 +13,7 @@ import aiohttp
 import anthropic
 import pytest
 
-from bot.lab.messages_edits import arguments, lost, place_of, swapped
+from bot.lab.messages_edits import arguments, doubled_key, lost, place_of, swapped
 from bot.lab.messages_faults import ANSWERS, ARGUMENTS, DAMAGES, ENDINGS, FAULTS, HARMLESS, Reads
 from bot.lab.messages_reply import frames_of, packed
 from bot.lab.messages_script import Broken, Call, InOrder, Turn
@@ -84,6 +84,14 @@ def test_a_strict_reader_makes_of_a_fault_what_the_table_says(name: str) -> None
             assert [one["input"] for one, _ in spoilt] == [None], at
 
 
+@pytest.mark.parametrize("name", [name for name in STREAMED if name not in SILENT])
+def test_no_fault_is_none(name: str) -> None:
+    """Even one that changes nothing for a reader changes what goes over the wire, or in which pieces."""
+    stream = FAULTS[name].stream
+    assert stream is not None
+    assert list(stream(FRAMES, 4)) != [packed(frame) for frame in FRAMES]
+
+
 @pytest.mark.parametrize("name", UNSURE)
 def test_what_is_unsure_really_reads_otherwise(name: str) -> None:
     """Such a fault changes what is read somewhere in the reply; else it would be harmless."""
@@ -107,6 +115,12 @@ def test_past_the_end_of_a_reply_nothing_is_broken() -> None:
     """So a script may count frames generously."""
     for name in ENDINGS:
         assert read(_wire(name, len(FRAMES))[0]) == TRUE
+
+
+def test_a_call_without_arguments_can_have_a_doubled_key_too() -> None:
+    """Where there is no first member to repeat, one is made up."""
+    assert doubled_key("") == '{"key": 1, "key": 2}'
+    assert doubled_key('{"a": 5}') == '{"a": 5, "a": 1, "a": 2}'
 
 
 @pytest.mark.parametrize("edit", [lost("weather"), arguments(str), swapped("weather")])

@@ -81,8 +81,9 @@ async def test_a_paused_turn_may_be_sent_back_last_and_nothing_else(place: Place
 
     assert (await place.ask(Turn("on"), messages=[user(), _sent_back(paused)])).content[0].text == "on"
     assert "prefill" in await place.refused(messages=[user(), assistant(text("wait!"))])
-    ended = await place.ask(Turn("over"))
-    assert "prefill" in await place.refused(messages=[user(), _sent_back(ended)])
+    for other, most in ((Turn("over"), 100), (Turn("cut short " * 9, stop_reason="pause_turn"), 5)):
+        ended = await place.ask(other, max_tokens=most)
+        assert "prefill" in await place.refused(messages=[user(), _sent_back(ended)])
 
 
 async def test_no_tokens_at_all_warm_the_cache_and_ask_nobody(place: Place) -> None:
