@@ -91,7 +91,7 @@ async def test_a_silent_service_ends_at_the_deadline(tmp_path: Path) -> None:
 
 
 class _Timed:
-    """Three slow calls in one turn, then an answer; notes when it was asked."""
+    """A greeting, then three slow calls in one turn, then an answer; notes when it was asked."""
 
     def __init__(self) -> None:
         self.asked: list[float] = []
@@ -99,7 +99,7 @@ class _Timed:
     def reply(self, request: dict[str, Any]) -> Reply:
         self.asked.append(time.monotonic())
         calls = [Call("slow", {"name": name, "seconds": s}) for name, s in (("a", 0.3), ("b", 0.1), ("c", 0.2))]
-        return Turn(calls=calls) if len(self.asked) == 1 else Turn("Done.")
+        return Turn(calls=calls) if len(self.asked) == 2 else Turn("Done.")
 
 
 async def test_parallel_safe_calls_of_a_turn_run_together_and_answer_in_order(tmp_path: Path) -> None:
@@ -109,10 +109,11 @@ async def test_parallel_safe_calls_of_a_turn_run_together_and_answer_in_order(tm
     async with live(tmp_path, brain=brain, policy=policy) as world:
         await world.start()
 
+        await world.answer(await world.ask("hello"))  # what a process does once in its life is not measured
         await world.answer(await world.ask("look three things up"))
 
-        results = world.model.requests[1]["messages"][-1]["content"]
-        assert 0.3 <= brain.asked[1] - brain.asked[0] < 0.35
+        results = world.model.requests[2]["messages"][-1]["content"]
+        assert 0.3 <= brain.asked[2] - brain.asked[1] < 0.35
         assert [json.loads(one["content"])["looked_up"] for one in results] == ["a", "b", "c"]
 
 
