@@ -98,6 +98,7 @@ async def _attempts(desk: Desk, writer: Writer, ask: AskModel, model: str) -> Fi
             if failure.kind != "lost" or attempt == ATTEMPTS - 1:
                 return failure
             lost = failure
+            desk.tracer.note("model.retry", thread=str(writer.held.thread), kind=failure.cause, wait_s=failure.wait_s)
             if not await _pause(desk, writer, failure.wait_s):
                 return ModelFailure(str(failure), kind="deadline", usage=failure.usage, cost_usd=failure.cost_usd)
             continue
@@ -127,10 +128,11 @@ async def _ask(desk: Desk, writer: Writer, request: ModelRequest) -> ModelReply 
     until = limits.deadline(writer.session, desk.clock.now())
     with desk.tracer.span(f"chat {request.model}", model=request.model, role=request.role) as span:
         reply = await unless_stopped(writer, desk.model.ask(request, until))
-        if reply:
-            span.set(**_told(reply))
-        else:
+        if reply is None:
             span.failed("stopped")
+        else:
+            span.set(answered_by=reply.model, response=reply.request_id, finish_reasons=[reply.stop_reason])
+            span.set(usage=reply.usage, cost_usd=reply.cost_usd, cache_miss_reason=reply.cache_miss_reason or None)
     return reply
 
 
@@ -142,17 +144,6 @@ async def _pause(desk: Desk, writer: Writer, seconds: float) -> bool:
     if seconds > 0:
         await unless_stopped(writer, desk.clock.sleep(seconds))
     return True
-
-
-def _told(reply: ModelReply) -> dict[str, Any]:
-    """What a trace may know of a reply."""
-    return {
-        "answered_by": reply.model,
-        "finish_reasons": (reply.stop_reason,),
-        "usage": reply.usage,
-        "cost_usd": reply.cost_usd,
-        "response": reply.request_id,
-    }
 
 
 def _note(desk: Desk, writer: Writer, ask: AskModel, reply: ModelReply) -> Finish | None:

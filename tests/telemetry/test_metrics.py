@@ -50,7 +50,7 @@ async def _three_runs() -> Traced:
         Says(calls=[ORDER, ("no_such_tool", {})]),
         Says(calls=[ORDER]),
         Says("It is 900."),
-        ModelFailure("no", cause="overloaded_error"),
+        ModelFailure("no", kind="away"),
     ]
     clock = LabClock()
     slow = make_tool("get_order", Authority.OBSERVE, answer=lambda *_: clock.advance(SLOW_S) or {"total_cents": 1})
@@ -159,7 +159,7 @@ async def test_model_failures_and_notes_are_counted_by_kind() -> None:
     """The log has the ending; the note has the kind."""
     page = _page(await _three_runs())
 
-    assert page.by("plimsoll_model_failures_total", "kind") == {"overloaded_error": 1.0}
+    assert page.by("plimsoll_model_failures_total", "kind") == {"away": 1.0}
     assert page.by("plimsoll_notes_total", "event") == {"run.finished": 3.0, "model.failed": 1.0}
 
 

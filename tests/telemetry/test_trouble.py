@@ -23,6 +23,7 @@ from tests.telemetry.scrape import Scraped, scraped
 from tests.telemetry.traced import Traced, attributes
 
 ORDER = ("get_order", {"order_id": "4921"})
+CREDIT = ("issue_credit", {"order_id": "4921", "amount_cents": 900})
 
 
 class Died(BaseException):
@@ -31,27 +32,25 @@ class Died(BaseException):
 
 async def test_a_run_taken_over_from_a_dead_worker_goes_on_in_its_trace() -> None:
     """The second worker begins in the middle of a turn: with a tool, before anything was committed."""
-    traced = Traced([Says(calls=[ORDER]), Says("Nothing.")])
+    traced = Traced([Says(calls=[CREDIT]), Says("Nothing.")])
     world = traced.world
     await world.says("What do we owe?")
     held = await world.store.lease.next_ready("w0", wait_s=0, lease_s=15)
     assert held is not None
-    real = world.store.log.commit
+    real = world.store.ledger.end
 
-    async def dies(given: Any, step: Any) -> str:
-        if any(entry.type == "ToolReturned" for entry in step.entries):
-            raise Died
-        return await real(given, step)
+    async def dies(*_: Any) -> None:
+        raise Died
 
-    world.store.log.commit = dies  # type: ignore[method-assign]  # after the call, before anybody noted it
+    world.store.ledger.end = dies  # type: ignore[method-assign]  # after the effect, before anybody noted it
     writer = await Writer.open(held, world.store.log, world.clock, traced.tracer)
     with pytest.raises(Died), traced.tracer.lease(writer.session):
         await advance(world.desk, writer)
-    world.store.log.commit = real  # type: ignore[method-assign]  # as above
+    world.store.ledger.end = real  # type: ignore[method-assign]  # as above
     world.clock.advance(20)
     await world.settle()
 
-    one_turn = ["invoke_agent plimsoll", " turn", "  chat claude-sonnet-5-5", "  execute_tool get_order"]
+    one_turn = ["invoke_agent plimsoll", " turn", "  chat claude-sonnet-5-5", "  execute_tool issue_credit"]
     assert traced.tree() == [*one_turn, one_turn[0], one_turn[1], one_turn[3], " turn", "  chat claude-sonnet-5-5"]
     assert len({one.context.trace_id for one in traced.spans}) == 1
     assert [attributes(one).get("error.type") for one in traced.named("invoke_agent")] == ["Died", None]
@@ -155,8 +154,7 @@ async def test_the_page_is_there_when_the_store_is_not_and_claims_nothing_of_it(
 async def test_who_waits_is_what_the_log_leaves_open_however_an_approval_ends(ending: str) -> None:
     """Asked, then closed: in between one, afterwards none, and never a count of this process's own."""
     ticket = ("get_ticket", {"order_id": "4921"})
-    credit = ("issue_credit", {"order_id": "4921", "amount_cents": 900})
-    traced = Traced([Says(calls=[ticket, credit]), Says("Done.")])
+    traced = Traced([Says(calls=[ticket, CREDIT]), Says("Done.")])
     world = traced.world
     await world.says("Do it", ts="1.0")
     await world.settle()
