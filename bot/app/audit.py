@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bot.console.export import export
-from bot.console.narrate import narrate, visible
+from bot.console.narrate import narrate, sentence, visible
 from bot.core.chain import Entry, Verdict, verify
 from bot.core.errors import Misconfigured
 from bot.core.words import ThreadId
@@ -16,6 +16,8 @@ from bot.engine.storage import Archive
 
 Found = tuple[str, int]
 """What is printed, and the exit code."""
+EVERY_THREAD = 100_000
+"""More than any workspace has; the archive lists the newest first."""
 
 
 async def threads(archive: Archive) -> Found:
@@ -31,7 +33,7 @@ async def resolve(archive: Archive, text: str) -> ThreadId:
     thread = ThreadId.parse(text)
     if thread.team != "*":
         return thread
-    for one in await archive.threads(100_000):
+    for one in await archive.threads(EVERY_THREAD):
         if (one.thread.channel, one.thread.root_ts) == (thread.channel, thread.root_ts):
             return one.thread
     return thread
@@ -45,6 +47,21 @@ async def show(archive: Archive, text: str) -> Found:
         return _unknown(thread), 1
     head = [f"Thread {thread}: {len(entries)} entries", *narrate(entries)]
     return "\n".join([*head, _verdict(_verify(thread, entries))]), 0
+
+
+async def search(archive: Archive, words: Sequence[str]) -> Found:
+    """Entries that hold all of these words, whatever their case: a reference, an id, a name, a text."""
+    wanted, lines, looked = [word.casefold() for word in words], [], 0
+    for one in await archive.threads(EVERY_THREAD):
+        looked += 1
+        for entry in await archive.read(one.thread):
+            text = json.dumps([entry.type, entry.run, entry.payload], ensure_ascii=False).casefold()
+            if all(word in text for word in wanted):
+                said = sentence(entry).partition("\n")[0]
+                lines.append(visible(f"{one.thread}  seq {entry.seq}  {entry.at}  {entry.type}  {said}"))
+    if not lines:
+        return f"Nothing in {looked} threads holds {' and '.join(words)}.", 1
+    return "\n".join(lines), 0
 
 
 async def write_export(archive: Archive, text: str, form: str, out: Path | None) -> Found:

@@ -182,6 +182,14 @@ def audit_show(thread: str) -> None:
     _audit(lambda archive: show(archive, thread), thread)
 
 
+@audit.command("search")
+def audit_search(words: list[str]) -> None:
+    """Find entries that hold all WORDS in any thread: a reference leads to its thread and place in the log."""
+    from bot.app.audit import search  # noqa: PLC0415  brings the console
+
+    _audit(lambda archive: search(archive, words))
+
+
 @audit.command("export")
 def audit_export(
     thread: str,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from aiohttp import ClientSession
@@ -24,6 +26,7 @@ from bot.slack.people import SlackPeople
 from bot.slack.surface import SlackSurface
 from bot.store.embedded import Embedded
 from bot.store.redis_store import RedisStore
+from bot.telemetry.export import exporting
 from bot.telemetry.notes import Notes
 
 
@@ -66,12 +69,15 @@ class Plant:
     model: Claude
     tracer: Notes
     session: ClientSession
+    end_traces: Callable[[], None]
+    """Sends what is left; blocking, a few seconds at most."""
 
     async def close(self) -> None:
         """In the order that loses nothing."""
         await self.model.close()
         await self.session.close()
         await self.storage.close()
+        await asyncio.to_thread(self.end_traces)
 
 
 def make_toolbox(settings: Settings, policy: Policy, tracer: Notes) -> LocalToolbox:
@@ -84,7 +90,8 @@ def make_toolbox(settings: Settings, policy: Policy, tracer: Notes) -> LocalTool
 async def build(settings: Settings, policy: Policy, *, http: bool, role: str = "all") -> Plant:
     """Check, connect and join everything; whatever cannot go on is said in one line and nothing is left open."""
     settings.check_for_serve(policy, http=http, role=role)
-    tracer = Notes()
+    provider, end_traces = exporting(os.environ)
+    tracer = Notes(provider=provider)
     toolbox = make_toolbox(settings, policy, tracer)
     # No proxy: aiohttp would obey one even for loopback addresses.
     session = ClientSession(trust_env=False)
@@ -93,7 +100,7 @@ async def build(settings: Settings, policy: Policy, *, http: bool, role: str = "
         token = settings.bot_token.reveal()
         us, authorized = await connect(session, token, settings.slack_api_url)
         storage = await open_storage(settings)
-        model = Claude(api_key=settings.api_key.reveal(), base_url=settings.anthropic_base_url)
+        model = Claude(api_key=settings.api_key.reveal(), base_url=settings.anthropic_base_url, tracer=tracer)
         surface_client = make_client(token, settings.slack_api_url, session)
         desk = _desk(surface_client, us, storage, model, toolbox, policy, tracer)
         ingress = SlackIngress(
@@ -112,7 +119,7 @@ async def build(settings: Settings, policy: Policy, *, http: bool, role: str = "
         if storage is not None:
             await storage.close()
         raise
-    return Plant(desk, storage, ingress, model, tracer, session)
+    return Plant(desk, storage, ingress, model, tracer, session, end_traces)
 
 
 def _desk(

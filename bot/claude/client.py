@@ -11,7 +11,7 @@ from bot.claude.prices import cost, usage_of, worst
 from bot.claude.retry import ATTEMPTS, classify, pause_s
 from bot.claude.stream import Incomplete, Message
 from bot.core.events import Usage
-from bot.engine.ports import FailureKind, ModelFailure, ModelReply, ModelRequest
+from bot.engine.ports import FailureKind, ModelFailure, ModelReply, ModelRequest, Tracer
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -25,9 +25,10 @@ LOOK_EVERY_S, LOOK_S = 30.0, 3.0
 class Claude:
     """Made cheaply; the SDK (a second of imports) comes with `warm_up` or the first question."""
 
-    def __init__(self, *, api_key: str, base_url: str | None = None) -> None:
+    def __init__(self, *, api_key: str, base_url: str | None = None, tracer: Tracer | None = None) -> None:
         self._api_key = api_key
         self._base_url = base_url
+        self._tracer = tracer
         self._client: AsyncAnthropic | None = None
         self._making = asyncio.Lock()
         self._looked = float("-inf")
@@ -83,6 +84,8 @@ class Claude:
                     late = trouble.again and too_late
                     kind: FailureKind = "deadline" if late else "final"
                     raise ModelFailure(trouble.line, kind=kind, usage=spent.usage, cost_usd=spent.usd) from error
+                if self._tracer is not None:
+                    self._tracer.note("model.retry", thread=request.conversation, kind=trouble.kind, wait_s=wait)
                 await asyncio.sleep(wait)
         raise AssertionError("the loop returns or raises")
 

@@ -39,22 +39,29 @@ class Trouble:
     again: bool
     wait_s: float | None = None
     """What the service asked for."""
+    kind: str = "unknown"
+    """One word of a small set, for counting."""
 
 
 def classify(error: BaseException) -> Trouble:
     """Whether that failure may pass."""
     if isinstance(error, Incomplete):
-        return Trouble(f"The model's reply broke off: {error}.", again=True)
+        return Trouble(f"The model's reply broke off: {error}.", again=True, kind="incomplete")
     status = getattr(error, "status_code", None)
     if status is None:
         words = str(error).split("\n", 1)[0][:200] or type(error).__name__
-        return Trouble(f"The model service could not be reached: {words}", again=True)
+        return Trouble(f"The model service could not be reached: {words}", again=True, kind="connection")
     kind, code = str(getattr(error, "type", "") or ""), str(getattr(error, "error_code", "") or "")
     said = str(getattr(error, "api_message", "") or "")[:300]
     final = any(word in f"{code} {said}".lower().replace(" ", "_") for word in FINAL_WORDS)
     passing = kind in PASSING_TYPES or status in PASSING_STATUS or status >= 500
     line = f"The model service {_PLAIN.get(status, 'failed')} ({kind if status == 200 else status}): {said or kind}"
-    return Trouble(line.rstrip(": "), passing and not final, _asked_wait(error))
+    return Trouble(line.rstrip(": "), passing and not final, _asked_wait(error), _kind(kind, status))
+
+
+def _kind(kind: str, status: int) -> str:
+    """The service's own word where we know it; what it may call errors tomorrow must not make new metrics."""
+    return kind if kind in PASSING_TYPES else f"http_{status}"
 
 
 def _asked_wait(error: Any) -> float | None:

@@ -43,7 +43,8 @@ async def finish(desk: Desk, writer: Writer, end: Finish) -> None:
     effects += [said, *_handed_over(desk, run, end), SessionStatus(key="status", status="active")]
     timers = [TimerSet(f"expire:{one.id}", None) for one in run.open_approvals]
     await writer.write(*closing, finished, effects=effects, timers=timers)
-    desk.tracer.note("run.finished", thread=str(session.thread), outcome=end.outcome, reference=reference)
+    where = {"thread": str(session.thread), "run": run.id, "seq": writer.seq, "reference": reference}
+    desk.tracer.note("run.finished", **where, outcome=end.outcome, stop_reason=end.stop_reason)
 
 
 def _closing(desk: Desk, writer: Writer, run: Run, end: Finish) -> list[e.Event]:

@@ -77,8 +77,13 @@ async def _run(desk: Desk, writer: Writer, call: CallState, *, alone: bool) -> R
 
 
 async def _traced(desk: Desk, writer: Writer, tool: Tool, call: CallState, key: str) -> ToolResult:
-    with desk.tracer.span(f"execute_tool {call.tool}", call=call.call_id, thread=str(writer.held.thread)):
-        return await _attempt(desk, writer, tool, call, key)
+    about = {"call": call.call_id, "authority": call.authority.word, "approval": call.approval or None}
+    with desk.tracer.span(f"execute_tool {call.tool}", tool=call.tool, **about) as span:
+        result = await _attempt(desk, writer, tool, call, key)
+        span.set(trust=result.trust.word, outcome="ok" if result.ok else "failed")
+        if not result.ok:
+            span.failed("effect_unknown" if result.unknown else "tool_error")
+    return result
 
 
 async def _attempt(desk: Desk, writer: Writer, tool: Tool, call: CallState, key: str) -> ToolResult:

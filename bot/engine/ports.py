@@ -14,9 +14,10 @@ from typing import Any, Literal, Protocol
 
 from bot.core.effects import Effect
 from bot.core.event import Role
-from bot.core.events import Usage
+from bot.core.events import Event, Usage
 from bot.core.item import Message
 from bot.core.policy import ApproverRule
+from bot.core.state import Session
 from bot.core.tool import Tool, ToolContext, ToolResult, ToolSpec
 from bot.core.words import Person, ThreadId
 
@@ -207,10 +208,42 @@ class Surface(Protocol):
         ...
 
 
-class Tracer(Protocol):
-    """Spans and counts; a no-op unless telemetry is set up."""
+class Span(Protocol):
+    """A step under way, as traces show it. Never a text that somebody wrote: traces leave the house."""
 
-    def span(self, name: str, **attributes: Any) -> AbstractContextManager[None]: ...
+    def set(self, **attributes: Any) -> None:
+        """More about it, in our nouns; the telemetry knows what others call them. `None` says nothing."""
+        ...
+
+    def failed(self, error_type: str) -> None:
+        """It did not work out; one word of a small set. An exception that leaves the span says so by itself."""
+        ...
+
+
+@dataclass(frozen=True)
+class Step:
+    """One event that is in the log now, with the session before and after it."""
+
+    before: Session
+    event: Event
+    after: Session
+    seq: int
+
+
+class Tracer(Protocol):
+    """Spans, counts and notes; never raises, and costs next to nothing unless telemetry is set up."""
+
+    def lease(self, session: Session) -> AbstractContextManager[None]:
+        """One lease of that thread: what its body does and commits belongs to its runs."""
+        ...
+
+    def span(self, name: str, **attributes: Any) -> AbstractContextManager[Span]:
+        """An expensive step within a lease; thread, run and turn are added to it."""
+        ...
+
+    def seen(self, steps: Sequence[Step]) -> None:
+        """These were committed, in this order. Runs, turns and metrics are made of them and of nothing else."""
+        ...
 
     def note(self, event: str, **fields: Any) -> None:
         """One line for an operator."""

@@ -88,7 +88,7 @@ async def _attempts(desk: Desk, writer: Writer, ask: AskModel, model: str) -> Fi
             return plan
         await _reserve(desk, writer, ask, plan, lost)
         try:
-            reply = await _ask(desk, writer, plan.request)
+            reply = await _ask(desk, writer, plan.request, ask.role)
         except ModelFailure as failure:
             fallback = desk.policy.model.fallback
             if failure.kind == "away" and fallback and model != fallback and ask.role == "agent":
@@ -98,6 +98,7 @@ async def _attempts(desk: Desk, writer: Writer, ask: AskModel, model: str) -> Fi
             if failure.kind != "lost" or attempt == ATTEMPTS - 1:
                 return failure
             lost = failure
+            desk.tracer.note("model.retry", thread=str(writer.held.thread), kind=failure.kind, wait_s=failure.wait_s)
             if not await _pause(desk, writer, failure.wait_s):
                 return ModelFailure(str(failure), kind="deadline", usage=failure.usage, cost_usd=failure.cost_usd)
             continue
@@ -122,11 +123,17 @@ async def _reserve(desk: Desk, writer: Writer, ask: AskModel, plan: Planned, los
     await writer.write(requested)
 
 
-async def _ask(desk: Desk, writer: Writer, request: ModelRequest) -> ModelReply | None:
+async def _ask(desk: Desk, writer: Writer, request: ModelRequest, role: str) -> ModelReply | None:
     """The reply, or `None` when somebody said stop first: what it would have said no longer matters."""
     until = limits.deadline(writer.session, desk.clock.now())
-    with desk.tracer.span("model", model=request.model, conversation=request.conversation):
-        return await unless_stopped(writer, desk.model.ask(request, until))
+    with desk.tracer.span(f"chat {request.model}", model=request.model, role=role) as span:
+        reply = await unless_stopped(writer, desk.model.ask(request, until))
+        if reply is None:
+            span.failed("stopped")
+        else:
+            span.set(answered_by=reply.model, response=reply.request_id, finish_reasons=[reply.stop_reason])
+            span.set(usage=reply.usage, cost_usd=reply.cost_usd, cache_miss_reason=reply.cache_miss_reason or None)
+    return reply
 
 
 async def _pause(desk: Desk, writer: Writer, seconds: float) -> bool:

@@ -203,6 +203,13 @@ class Timers(Protocol):
         """Returns how many fired."""
         ...
 
+    async def count(self, prefix: str) -> int:
+        """How many timers are set whose names begin so, in all threads.
+
+        An open approval has one (`expire:ID`), set and cancelled in the commits that open and close it.
+        """
+        ...
+
 
 @dataclass(frozen=True)
 class ThreadSummary:

@@ -63,8 +63,8 @@ class Worker:
         """One lease of one thread."""
         desk = self._desk
         try:
-            writer = await Writer.open(held, desk.store.log, desk.clock)
-            with desk.tracer.span("invoke_agent", thread=str(held.thread)):
+            writer = await Writer.open(held, desk.store.log, desk.clock, desk.tracer)
+            with desk.tracer.lease(writer.session):
                 async with _kept(desk, writer):
                     rested = await self._until_rest(writer)
                     parked = not rested or writer.session.run is not None

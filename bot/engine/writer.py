@@ -15,7 +15,7 @@ from bot.core.event import TrustWord
 from bot.core.labels import Trust
 from bot.core.session import evolve, replay
 from bot.core.state import Session
-from bot.engine.ports import Clock
+from bot.engine.ports import Clock, Step, Tracer
 from bot.engine.storage import Commit, EventLog, Held, TimerSet
 
 Answer = TypeVar("Answer")
@@ -32,6 +32,7 @@ class Writer:
     held: Held
     log: EventLog
     clock: Clock
+    tracer: Tracer
     session: Session
     seq: int
     head: str
@@ -43,13 +44,15 @@ class Writer:
     """Set when there is something new to deliver."""
     staged: list[Entry] = field(default_factory=list)
     """Sealed, in the session, not yet stored."""
+    steps: list[Step] = field(default_factory=list)
+    """The same, as the tracer will see them once they are stored."""
 
     @classmethod
-    async def open(cls, held: Held, log: EventLog, clock: Clock) -> Writer:
+    async def open(cls, held: Held, log: EventLog, clock: Clock, tracer: Tracer) -> Writer:
         """Replay the stored log under that lease."""
         entries = await log.read(held.thread)
         head = entries[-1].hash if entries else genesis(held.thread)
-        return cls(held, log, clock, replay(held.thread, entries), len(entries), head)
+        return cls(held, log, clock, tracer, replay(held.thread, entries), len(entries), head)
 
     def stage(self, *events: e.Event) -> None:
         """Append the events to the session; a lowered label is written down with its source."""
@@ -62,6 +65,7 @@ class Writer:
             run = "" if isinstance(event, e.MessageIgnored) else _run_id(before, after)
             entry = seal_entry(event, seq=self.seq + 1, at=stamp(at), run=run, prev=self.head, salt=self.clock.salt())
             self.staged.append(entry)
+            self.steps.append(Step(before, event, after, entry.seq))
             pending[:0] = _lowering(before, after)
             self.session, self.seq, self.head = after, entry.seq, entry.hash
 
@@ -77,16 +81,17 @@ class Writer:
 
         Raises `Fenced` when another worker took over. After a failure the session is as it was before the call.
         """
-        before = (self.session, self.seq, self.head, list(self.staged))
+        before = (self.session, self.seq, self.head, list(self.staged), list(self.steps))
         self.stage(*events)
         entries = self.staged
         try:
             step = Commit(entries, list(consumed), list(effects), list(timers), dict(pins or {}))
             await self.log.commit(self.held, step)
         except BaseException:
-            self.session, self.seq, self.head, self.staged = before
+            self.session, self.seq, self.head, self.staged, self.steps = before
             raise
-        self.staged = []
+        self.tracer.seen(self.steps)
+        self.staged, self.steps = [], []
         if effects:
             self.spoken.set()
 

@@ -205,6 +205,12 @@ class MemoryTimers:
             self.memory.put(InboxItem(thread, "timer", body))
         return len(due)
 
+    async def count(self, prefix: str) -> int:
+        """By name. Raises `OutsideFailed` while the store is away."""
+        if self.memory.away:
+            raise OutsideFailed("the store is away", retryable=True)
+        return sum(name.startswith(prefix) for _, name in self.memory.timers)
+
 
 @dataclass
 class MemoryArchive:

@@ -15,8 +15,9 @@ from bot.core.effects import Effect
 from bot.core.errors import OutsideFailed
 from bot.core.events import Usage
 from bot.core.policy import ApproverRule
+from bot.core.state import Session
 from bot.core.words import Person, ThreadId
-from bot.engine.ports import ModelFailure, ModelReply, ModelRequest, Piece
+from bot.engine.ports import ModelFailure, ModelReply, ModelRequest, Piece, Span, Step
 
 Script = Callable[[ModelRequest], ModelReply | ModelFailure]
 
@@ -172,6 +173,16 @@ class TwinSurface:
         return [dict(one.piece.body) for one in self.shown if one.piece.body["kind"] == kind]
 
 
+class Untraced:
+    """A span that keeps nothing."""
+
+    def set(self, **attributes: Any) -> None:
+        """Forgotten."""
+
+    def failed(self, error_type: str) -> None:
+        """Forgotten."""
+
+
 class Silent:
     """The Tracer port that keeps notes for a test to read."""
 
@@ -179,9 +190,16 @@ class Silent:
         self.notes: list[tuple[str, dict[str, Any]]] = []
         self.faults: list[BaseException] = []
 
-    def span(self, name: str, **attributes: Any) -> AbstractContextManager[None]:
+    def lease(self, session: Session) -> AbstractContextManager[None]:
         """Nothing is traced."""
         return nullcontext()
+
+    def span(self, name: str, **attributes: Any) -> AbstractContextManager[Span]:
+        """Nothing is traced."""
+        return nullcontext(Untraced())
+
+    def seen(self, steps: Sequence[Step]) -> None:
+        """Nothing is counted."""
 
     def note(self, event: str, **fields: Any) -> None:
         """Kept."""

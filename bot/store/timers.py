@@ -28,6 +28,15 @@ class RedisTimers:
                 fired += await self._fire(tag, member)
         return fired
 
+    async def count(self, prefix: str) -> int:
+        """The whole set is read: it holds a few timers for each open approval, and a scan may show one twice."""
+        found = 0
+        for tag in self._keys.tags():
+            async with self._clients.failures("count timers"):
+                members = await self._clients.commands.zrange(self._keys.timers(tag), 0, -1)
+            found += sum(member.split("\x1f", 1)[-1].startswith(prefix) for member in members)
+        return found
+
     async def _fire(self, tag: str, member: str) -> int:
         thread = ThreadId(*member.split("\x1f", 1)[0].split("/"))
         keys = self._keys

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bot.app.audit import Found, show, threads, verify_file, verify_thread, write_export
+from bot.app.audit import Found, search, show, threads, verify_file, verify_thread, write_export
 from bot.core.chain import Entry
 from bot.core.errors import Misconfigured
+from bot.core.events import MessageIgnored, RunFinished, Usage
 from bot.core.words import ThreadId
 from bot.lab.clock import LabClock
 from bot.lab.memory import MemoryStore
 from tests.builders import THREAD
-from tests.console.logs import HOSTILE, changed, log
+from tests.console.logs import HOSTILE, changed, log, sealed
 
 PERMALINK = f"https://acme.slack.com/archives/{THREAD.channel}/p1780000000000100"
+OTHER = replace(THREAD, root_ts="1780000000.000200")
 UNKNOWN = "T0PLIMSOLL/C0SUPPORT/1.000001"
 
 
@@ -46,6 +49,48 @@ async def test_the_list_of_threads_gives_each_with_its_length_and_head() -> None
 
     assert code == 0
     assert str(THREAD) in text and f"{len(log())} entries" in text and log()[-1].hash[:16] in text
+
+
+async def test_a_reference_finds_its_thread_and_entry() -> None:
+    """And nothing else."""
+    ended = RunFinished(
+        outcome="failed",
+        stop_reason="model_error",
+        text="I stopped.",
+        messages=[],
+        usage=Usage(),
+        cost_usd=0,
+        reference="ref-1a2b",
+    )
+    entries = sealed([MessageIgnored(ts="1.0", reason="talk"), ended, MessageIgnored(ts="2.0", reason="talk")])
+
+    text, code = await search(archive(entries), ["ref-1a2b"])
+
+    assert code == 0
+    assert text.startswith(f"{THREAD}  seq 2  {entries[1].at}  RunFinished  failed / model_error")
+    assert "\n" not in text
+
+
+async def test_a_search_wants_every_word_whatever_its_case() -> None:
+    """Over all threads; what is not there is a finding."""
+    store = MemoryStore(LabClock())
+    for thread in (THREAD, OTHER):
+        store.memory.actor(thread).log.extend(log())
+
+    text, code = await search(store.archive, ["RUNfinished", "Answered"])
+    none, failed = await search(store.archive, ["RunFinished", "no such word"])
+
+    assert code == 0 and {line.split("  ")[0] for line in text.splitlines()} == {str(THREAD), str(OTHER)}
+    assert (none, failed) == ("Nothing in 2 threads holds RunFinished and no such word.", 1)
+
+
+async def test_what_a_search_shows_is_printable_and_erased_payloads_are_not_found() -> None:
+    """Hostile texts cannot move the terminal; what is gone is gone."""
+    text, _ = await search(archive(log(HOSTILE)), [""])
+    erased = [replace(one, payload=None, salt=None) for one in log()]
+
+    assert all(line.isprintable() for line in text.splitlines())
+    assert (await search(archive(erased), ["U0ALICE"]))[1] == 1
 
 
 async def test_no_thread_at_all_is_no_mistake() -> None:

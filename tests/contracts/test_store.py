@@ -256,3 +256,21 @@ async def test_releasing_twice_is_releasing_once(place: Place) -> None:
     await place.store.lease.release(held, parked=False)
 
     assert await place.idle()
+
+
+async def test_timers_are_counted_by_the_beginning_of_their_names_in_all_threads(place: Place) -> None:
+    """Moved ones once, cancelled and fired ones not at all."""
+    far, past = datetime(2100, 1, 1, tzinfo=UTC), datetime(2000, 1, 1, tzinfo=UTC)
+    for thread in (THREAD, OTHER):
+        await place.arrives(thread, claim=str(thread))
+    for held in (await place.lease(), await place.lease()):
+        timers = [TimerSet("expire:a", far), TimerSet("expire:b", far), TimerSet("expire:c", past), TimerSet("re", far)]
+        await place.store.log.commit(held, Commit(timers=timers))
+        await place.store.log.commit(held, Commit(timers=[TimerSet("expire:a", far), TimerSet("expire:b", None)]))
+    before = await place.store.timers.count("expire:")
+    await place.store.timers.fire_due()
+
+    assert before == 4
+    assert await place.store.timers.count("expire:") == 2
+    assert await place.store.timers.count("re") == 2
+    assert await place.store.timers.count("xpire:") == 0

@@ -43,7 +43,7 @@ async def _crash(world: World) -> None:
         raise Died
 
     world.store.ledger.end = dies  # type: ignore[method-assign]  # after the effect, before anybody noted it
-    writer = await Writer.open(held, world.store.log, world.clock)
+    writer = await Writer.open(held, world.store.log, world.clock, world.tracer)
     with pytest.raises(Died):
         await advance(world.desk, writer)
     world.store.ledger.end = real  # type: ignore[method-assign]  # as above
@@ -86,7 +86,7 @@ async def test_a_finished_effect_whose_result_was_not_logged_is_replayed() -> No
         await real(given, step)
 
     world.store.log.commit = dies_after_the_effect  # type: ignore[method-assign]  # the process dies here
-    writer = await Writer.open(held, world.store.log, world.clock)
+    writer = await Writer.open(held, world.store.log, world.clock, world.tracer)
     with pytest.raises(Died):
         await advance(world.desk, writer)
     world.store.log.commit = real  # type: ignore[method-assign]  # as above
