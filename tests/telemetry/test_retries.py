@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -38,7 +39,11 @@ async def test_a_lost_attempt_is_a_failed_span_and_a_retry_that_is_counted() -> 
     """Reserved anew, and the second one answered: both stand in the same turn."""
     traced = Traced([ModelFailure("cut off", kind="lost"), Says("Nothing.")])
     await traced.world.says("What do we owe?")
-    await traced.world.settle()
+    settling = asyncio.create_task(traced.world.settle())
+    for _ in range(1000):  # the pause before the next attempt stands still until time is moved on
+        await asyncio.sleep(0)
+        traced.world.clock.advance(0.001)
+    await asyncio.wait_for(settling, 5)
 
     page = traced.tracer.measures.text(approvals_waiting=None)
     assert [attributes(one).get("error.type") for one in traced.named("chat")] == ["lost", None]
