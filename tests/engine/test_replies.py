@@ -236,7 +236,7 @@ async def test_a_stored_conversation_that_cannot_be_sent_is_repaired_from_its_fa
     await world.says("one")
     held = await world.store.lease.next_ready("w0", wait_s=0, lease_s=15)
     assert held is not None
-    writer = await Writer.open(held, world.store.log, world.clock)
+    writer = await Writer.open(held, world.store.log, world.clock, world.tracer)
     started = e.RunStarted(
         run_id="r0", principal="U0ALICE", deadline="2026-12-01T09:05:00Z", pins={}, policy_version=""
     )
