@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
 from bot.core.canon import clean
-from bot.core.frozen import replace
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
 """Blocks that are bound to the model that wrote them, and are never edited."""
