@@ -38,6 +38,12 @@ def _resident_kib() -> int:
         return int(statm.read().split()[1]) * resource.getpagesize() // 1024
 
 
+def _queued_s() -> float:
+    """Seconds that this process was ready to run and had no core: what neighbours took."""
+    with open("/proc/self/schedstat") as schedstat:
+        return int(schedstat.read().split()[1]) / 1e9
+
+
 async def _peak(done: asyncio.Event) -> int:
     """The most that was resident until `done`, in KiB."""
     most = 0
@@ -56,13 +62,15 @@ async def measured(side: Ours | Floor, crowd: Crowd) -> dict[str, Any]:
         before, done = _resident_kib(), asyncio.Event()
         watching = asyncio.create_task(_peak(done))
         async with side.working(sessions):
-            wall, cpu = time.perf_counter(), time.process_time()
+            wall, cpu, queued = time.perf_counter(), time.process_time(), _queued_s()
             await side.sessions([name() for _ in range(sessions)])
             wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+            queued = _queued_s() - queued
         done.set()
         peak = await watching
         gc.collect()
-        rounds.append({"wall": wall, "cpu": cpu, "before": before, "peak": peak, "after": _resident_kib()})
+        memory = {"before": before, "peak": peak, "after": _resident_kib()}
+        rounds.append({"wall": wall, "cpu": cpu, "queued": queued, **memory})
     return {"rounds": rounds[1:]}
 
 
@@ -168,7 +176,8 @@ async def spread(*, quick: bool) -> Row:
         f"{half['ours'] / half['floor']:.2f} x",
         "<= 10 / 300 ms",
         overs(MEDIAN.over(half["ours"]), LATE.over(late["ours"])),
-        f"{one['cpu'] / calls * 1e3:.2f} ms CPU a call, {one['cpu'] / one['wall']:.0%} of a core busy",
+        f"{one['cpu'] / calls * 1e3:.2f} ms CPU a call; of {one['wall']:.0f} s we ran {one['cpu']:.1f} and neighbours "
+        f"had our core for {one['queued']:.1f}",
     )
 
 
