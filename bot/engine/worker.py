@@ -99,8 +99,7 @@ class Worker:
                 raise
             desk.tracer.note("thread.later", thread=str(writer.held.thread), why=str(failure))
         finally:
-            speaking.cancel()
-            await asyncio.gather(speaking, return_exceptions=True)
+            await _ended(speaking)
         await self._wake_later(writer)
         return False
 
@@ -141,8 +140,17 @@ async def _kept(desk: Desk, writer: Writer) -> AsyncIterator[None]:
             raise Fenced(f"the lease on {writer.held.thread} was lost: {lost[0]}") from None
         raise
     finally:
-        keeper.cancel()
-        await asyncio.gather(keeper, return_exceptions=True)
+        await _ended(keeper)
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    """Cancelled until it is over."""
+    while not task.done():
+        # Once is not enough: before Python 3.12 `asyncio.wait_for`, which the Redis client sends with, swallows a
+        # cancellation that meets its result, and a keeper would then hold its thread for ever.
+        task.cancel()
+        await asyncio.wait([task], timeout=0.5)
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def _renew(desk: Desk, writer: Writer) -> None:

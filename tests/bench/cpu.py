@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import os
 import statistics
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -15,12 +16,12 @@ from tests.bench.places import Wire, valkey, wire
 from tests.bench.table import Bar, Row
 from tests.bench.wire import Plan
 
-_names = itertools.count(1)
+_names = itertools.count(os.getpid() * 1_000_000)
 
 
 def name() -> str:
     """A session that never was before."""
-    return f"17{next(_names):08d}.000100"
+    return f"17{next(_names):014d}.000100"
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from anthropic import AsyncAnthropic
@@ -49,6 +50,11 @@ class Floor:
     async def session(self, name: str) -> None:
         """One session."""
         await floor_stream(self.client, name)
+
+    @contextlib.asynccontextmanager
+    async def working(self, at_once: int) -> AsyncIterator[None]:
+        """It needs nobody."""
+        yield
 
     async def sessions(self, names: Sequence[str]) -> None:
         """Many at once."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
-from tests.bench import cpu, crowd, profiling, start, stored
+from tests.bench import cache, cpu, crowd, profiling, start, stored
 from tests.bench.places import pin_here, unpinned
 from tests.bench.table import HEAD, Row
 
@@ -30,6 +30,14 @@ async def _delta(quick: bool) -> list[Row]:
     return [await cpu.delta_row(quick=quick)]
 
 
+async def _plain(quick: bool) -> list[Row]:
+    return [await cache.plain()]
+
+
+async def _hard(quick: bool) -> list[Row]:
+    return await cache.hard()
+
+
 async def _fan_out(quick: bool) -> list[Row]:
     return await crowd.fan_out(quick=quick)
 
@@ -47,6 +55,8 @@ Measure = Callable[[bool], Awaitable[Sequence[Row]]]
 MEASURES: dict[tuple[int, ...], Measure] = {
     (1, 2, 3): _cpu,
     (5, 6, 7, 14): _stored,
+    (8,): _plain,
+    (9,): _hard,
     (17,): _delta,
     (11, 13): _fan_out,
     (12,): _spread,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -157,15 +158,22 @@ class Ours:
             await Worker(self.desk, "bench").handle(held)
         return held is not None
 
-    async def sessions(self, names: Sequence[str]) -> None:
-        """Many at once, by a worker as it runs in production."""
-        worker = Worker(self.desk, "bench", at_once=max(200, len(names)))
+    @contextlib.asynccontextmanager
+    async def working(self, at_once: int) -> AsyncIterator[None]:
+        """A worker runs as in production; its end waits for what it has begun."""
+        worker = Worker(self.desk, "bench", at_once=max(200, at_once))
         running = asyncio.create_task(worker.run())
+        try:
+            yield
+        finally:
+            worker.stopping.set()
+            await running
+
+    async def sessions(self, names: Sequence[str]) -> None:
+        """Many at once; a worker is there."""
         answers = await asyncio.gather(*(self.ask(name) for name in names))
         for answer in await asyncio.gather(*answers):
             assert answer["outcome"] == "answered", answer
-        worker.stopping.set()
-        await running
 
     async def close(self) -> None:
         """End the connections."""
