@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bot.claude.marks import LONG, life, places
-from bot.core.item import THINKING, Item, Message
+from bot.core.item import THINKING, Message
 from bot.core.tool import ToolSpec
 from bot.engine.ports import ModelRequest
 
@@ -32,9 +32,7 @@ class Encoder:
     def body(self, request: ModelRequest) -> bytes:
         """The body of `POST /v1/messages`, streamed."""
         marked, mark = places(request), life(request)
-        messages = b",".join(
-            _message(message, marked.get(at, frozenset()), mark) for at, message in enumerate(request.messages)
-        )
+        messages = b",".join(_message(message, marked.get(at), mark) for at, message in enumerate(request.messages))
         end = f'],"max_tokens":{request.max_output_tokens}'
         if request.previous_id:
             end += f',"diagnostics":{_json({"previous_message_id": request.previous_id})}'
@@ -73,15 +71,11 @@ def _constant(system: str, specs: Sequence[ToolSpec]) -> bytes:
     return found.encode("utf-8", "replace")
 
 
-def _message(message: Message, marked: frozenset[int], mark: bytes) -> bytes:
-    start = b'{"role":"user","content":[' if message.role == "user" else b'{"role":"assistant","content":['
-    return start + b",".join(_blocks(message.items, marked, mark)) + b"]}"
-
-
-def _blocks(items: tuple[Item, ...], marked: frozenset[int], mark: bytes) -> Sequence[bytes]:
-    if len(items) == 1 and not marked:
-        return items[0].encoded
-    blocks = [block for item in items for block in item.encoded]
+def _message(message: Message, marked: frozenset[int] | None, mark: bytes) -> bytes:
+    if not marked:
+        return message.encoded
+    blocks = [block for item in message.items for block in item.encoded]
     for at in marked:
         blocks[at] = blocks[at][:-1] + b',"cache_control":' + mark + b"}"
-    return blocks
+    start = b'{"role":"' + message.role.encode() + b'","content":['
+    return start + b",".join(blocks) + b"]}"

@@ -31,7 +31,7 @@ def places(request: ModelRequest) -> Places:
     if request.role != "agent":
         return {}
     users = [at for at in range(len(messages) - 1, -1, -1) if messages[at].role == "user"][:2]
-    found = {at: {_width(messages[at]) - 1} for at in users}
+    found = {at: {messages[at].width - 1} for at in users}
     if len(users) == 2:
         for at, block in _between(messages, users[1], users[0]):
             found.setdefault(at, set()).add(block)
@@ -43,18 +43,14 @@ def life(request: ModelRequest) -> bytes:
     return LONG if request.wait_likely else SHORT
 
 
-def _width(message: Message) -> int:
-    return sum(len(item.content) for item in message.items)
-
-
 def _between(messages: Sequence[Message], earlier: int, later: int) -> list[tuple[int, int]]:
     """The block furthest from the earlier mark that still reaches back to it; none in a turn that is not wide."""
+    if sum(one.width for one in messages[earlier + 1 : later + 1]) <= WIDE:
+        return []
     spread = [
         (at, number, block.get("type"))
         for at in range(earlier + 1, later + 1)
         for number, block in enumerate(messages[at].content)
     ]
-    if len(spread) <= WIDE:
-        return []
     able = [(at, number) for at, number, kind in spread[:WIDE] if kind in ("text", "tool_use", "tool_result")]
     return able[-1:]

@@ -61,10 +61,8 @@ def _write(value: Any, put: Callable[[str], None]) -> None:
         put("]" if value else "[]")
     elif kind is bool or value is None:
         put(_WORDS[value])
-    elif (kind is int and -SAFE_INTEGER <= value <= SAFE_INTEGER) or (kind is float and _is_plain(value)):
-        put(repr(value))
     else:
-        put(rfc8785.dumps(value).decode())
+        put(_number(value, kind))
 
 
 def _write_object(value: dict[Any, Any], put: Callable[[str], None]) -> None:
@@ -88,6 +86,14 @@ def _is_plain(value: float) -> bool:
     return 1e-4 <= abs(value) < 1e15 and not value.is_integer()
 
 
+def _number(value: Any, kind: type) -> str:
+    if kind is int and -SAFE_INTEGER <= value <= SAFE_INTEGER:
+        return repr(value)
+    if kind is float and value == 0:
+        return "0"
+    return repr(value) if kind is float and _is_plain(value) else rfc8785.dumps(value).decode()
+
+
 def digest(value: Any) -> str:
     """SHA-256 over the canonical JSON, in hex; raises `ValueError` as `canonical` does."""
     return hashlib.sha256(canonical(value)).hexdigest()
@@ -107,6 +113,8 @@ def hidden_characters(value: Any) -> list[str]:
 
 def without_hidden(text: str) -> str:
     """The same text without what `hidden_characters` objects to, and a mark that counts what was dropped."""
+    if not _HIDDEN.search(text):
+        return text
     joined = {found.start() for found in _JOINED_EMOJI.finditer(text)}
     kept = [one for place, one in enumerate(text) if place in joined or not _HIDDEN.match(one)]
     dropped = len(text) - len(kept)

@@ -87,6 +87,32 @@ class Message:
         """All blocks, in order."""
         return [block for item in self.items for block in item.content]
 
+    @cached_property
+    def encoded(self) -> bytes:
+        """As the Messages API takes it, as JSON."""
+        blocks = b",".join(block for item in self.items for block in item.encoded)
+        return b'{"role":"' + self.role.encode() + b'","content":[' + blocks + b"]}"
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes of all its blocks."""
+        return sum(item.size for item in self.items)
+
+    @cached_property
+    def width(self) -> int:
+        """How many blocks it has."""
+        return sum(len(item.content) for item in self.items)
+
+    @cached_property
+    def calls(self) -> tuple[str, ...]:
+        """Ids of the calls it makes."""
+        return tuple(call for item in self.items for call in item.calls)
+
+    @cached_property
+    def answers(self) -> tuple[str, ...]:
+        """Ids of the calls it has results for."""
+        return tuple(one for item in self.items for one in item.answers)
+
     def dump(self) -> dict[str, Any]:
         """As the Messages API takes it."""
         return {"role": self.role, "content": [dict(block) for block in self.content]}

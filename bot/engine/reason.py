@@ -33,7 +33,7 @@ async def reason(desk: Desk, writer: Writer, ask: AskModel) -> Finish | None:
     """One reply; a `Finish` when the run cannot go on."""
     if ask.role != "agent":
         return await _aside(desk, writer, ask)
-    if found := faults(messages(writer.session)):
+    if found := writer.conversation(desk.policy.model.name).faults():
         return await _repair(desk, writer, found)
     end = await _attempts(desk, writer, ask, desk.policy.model.name)
     if not isinstance(end, ModelFailure):
@@ -83,7 +83,7 @@ async def _attempts(desk: Desk, writer: Writer, ask: AskModel, model: str) -> Fi
     """Until there is a reply, no room, or no hope; each attempt that may be charged is reserved before it is made."""
     lost = ModelFailure("nothing was tried")
     for attempt in range(ATTEMPTS):
-        plan = planned(desk, writer.session, ask, model)
+        plan = planned(desk, writer, ask, model)
         if isinstance(plan, Finish):
             return plan
         await _reserve(desk, writer, ask, plan, lost)

@@ -10,9 +10,9 @@ from bot.core.actions import AskModel, Finish
 from bot.core.gate import ceiling_for
 from bot.core.replies import text_of
 from bot.core.state import Run, Session
-from bot.core.transcript import messages
 from bot.engine.desk import Desk
 from bot.engine.ports import ModelRequest
+from bot.engine.writer import Writer
 
 MOST_OUTPUT_TOKENS = 128_000
 """The largest reply that any current model gives (model.md section 2.4)."""
@@ -28,11 +28,11 @@ class Planned:
     """Bytes of system, tools and messages as JSON."""
 
 
-def planned(desk: Desk, session: Session, ask: AskModel, model: str) -> Planned | Finish:
+def planned(desk: Desk, writer: Writer, ask: AskModel, model: str) -> Planned | Finish:
     """The request, its output cut to what is left; a `Finish` when a limit would be passed."""
-    run = session.run
+    session, run = writer.session, writer.session.run
     assert run is not None
-    request = _request(desk, session, ask, model)
+    request = _request(desk, writer, ask, model)
     size = _size(desk, session, request)
     room = _room(desk, run, ask, request, size)
     if isinstance(room, Finish):
@@ -43,9 +43,9 @@ def planned(desk: Desk, session: Session, ask: AskModel, model: str) -> Planned 
     return Planned(replace(request, max_output_tokens=room.max_output_tokens), room, size)
 
 
-def _request(desk: Desk, session: Session, ask: AskModel, model: str) -> ModelRequest:
-    own = ask.role != "agent"
-    conversation = ask.messages or messages(session, model)
+def _request(desk: Desk, writer: Writer, ask: AskModel, model: str) -> ModelRequest:
+    session, own = writer.session, ask.role != "agent"
+    conversation = ask.messages or writer.conversation(model).of(session)
     wanted = ask.max_output_tokens or desk.policy.model.max_output_tokens
     longer = session.run is not None and session.run.cut and not own
     return ModelRequest(
@@ -69,7 +69,7 @@ def _wait_likely(desk: Desk, session: Session) -> bool:
 
 def _size(desk: Desk, session: Session, request: ModelRequest) -> int:
     tools = desk.toolbox.size(session.thread.channel) if request.tools else 0
-    words = sum(item.size for message in request.messages for item in message.items)
+    words = sum(message.size for message in request.messages)
     return tools + len(request.system.encode()) + words
 
 

@@ -15,6 +15,7 @@ from bot.core.event import TrustWord
 from bot.core.labels import Trust
 from bot.core.session import evolve, replay
 from bot.core.state import Session
+from bot.core.transcript import Rendering
 from bot.engine.ports import Clock, Step, Tracer
 from bot.engine.storage import Commit, EventLog, Held, TimerSet
 
@@ -52,6 +53,8 @@ class Writer:
     """Id of the newest item that was looked at; `None`: nobody looked yet."""
     left: bool = False
     """Something was looked at and left for later."""
+    renderings: dict[tuple[str, int], Rendering] = field(default_factory=dict)
+    """The conversation as each model is sent it, by model and branch."""
 
     @classmethod
     async def open(cls, held: Held, log: EventLog, clock: Clock, tracer: Tracer) -> Writer:
@@ -100,6 +103,12 @@ class Writer:
         self.tracer.seen(written)
         if effects:
             self.spoken.set()
+
+    def conversation(self, model: str, branch: int = 0) -> Rendering:
+        """The conversation as that model is sent it, as things are now."""
+        found = self.renderings.setdefault((model, branch), Rendering(model, branch))
+        found.of(self.session)
+        return found
 
     @property
     def news(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +25,7 @@ from bot.core.item import Item, Message, said
 from bot.core.labels import Trust
 from bot.core.session import evolve
 from bot.core.state import Session
-from bot.core.transcript import faults, messages
+from bot.core.transcript import Rendering, faults, messages
 from tests.builders import GET_ORDER, GET_TICKET, THREAD, Story
 
 
@@ -170,3 +171,25 @@ def test_another_model_s_thinking_is_left_out_and_its_words_stay() -> None:
 
     assert "hm" in str([one.dump() for one in mine]) and len(mine) == 4
     assert "hm" not in str([one.dump() for one in other]) and len(other) == 3
+
+
+@given(st.lists(st.sampled_from(["call", "word", "answer", "fold", "nothing"]), max_size=12))
+def test_a_rendering_that_grew_says_what_a_fresh_one_says(steps: list[str]) -> None:
+    """It is a cache and nothing else, whatever happened in between."""
+    story, kept = Story().asked(), Rendering()
+    for number, step in enumerate(steps):
+        match step:
+            case "call":
+                story.called(f"c{number}", GET_ORDER, f"r{number}", order_id=f"10{number:02d}")
+            case "word":
+                story.add(e.MessageReceived(ts=f"5.{number}", author="U0BOB", trust="internal", text=f"w{number}"))
+            case "answer":
+                story.replied(text=f"a{number}")
+            case "fold":
+                story.add(compacted(story.session, story.session.entries, "repair"))
+        grown = kept.of(story.session)
+
+        assert grown == messages(story.session)
+        assert kept.faults() == faults(grown)
+        plain = [json.dumps(one.dump(), ensure_ascii=False, separators=(",", ":")).encode() for one in grown]
+        assert [one.encoded for one in grown] == plain
