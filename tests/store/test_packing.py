@@ -121,6 +121,16 @@ async def _first_form(store: RedisStore) -> Held:
     return Held(THREAD, 1, "w")
 
 
+def test_a_block_that_was_stored_once_is_read_for_ever() -> None:
+    """Recorded with its second payload erased; what the compressor knows beforehand is part of the form."""
+    block: dict[str, Any] = json.loads(Path(__file__).with_name("block_of_version_2.json").read_text())
+
+    found = unpack(block["last"], bytes.fromhex(block["heads"]), bytes.fromhex(block["payloads"]))
+
+    assert [entry.dump() for entry in found] == block["entries"]
+    assert verify(THREAD, block["entries"]).erased == 1
+
+
 @pytest.mark.wire
 async def test_a_log_of_the_first_version_is_read_and_written_on(valkey: Embedded) -> None:
     """Its own export is the judge; new blocks follow old entries, and an old one can be erased."""
