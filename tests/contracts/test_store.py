@@ -190,6 +190,22 @@ async def test_an_effect_is_begun_once_and_its_result_is_kept(place: Place) -> N
     assert await ledger.begin(held, "c1", "key") == ("new", None)
 
 
+async def test_calls_that_start_side_by_side_are_begun_in_one_step(place: Place) -> None:
+    """Each as if it were alone, in their order."""
+    await place.arrives()
+    held = await place.lease()
+    ledger = place.store.ledger
+    await ledger.begin(held, "c1", "key")
+    await ledger.begin(held, "c2", "key")
+    await ledger.end(held, "c2", {"ok": True})
+
+    found = await ledger.begin_all(held, [("c3", "k3"), ("c2", "k2"), ("c1", "k1"), ("c4", "k4")])
+
+    assert found == [("new", None), ("done", {"ok": True}), ("started", None), ("new", None)]
+    assert await ledger.begin(held, "c3", "k3") == ("started", None)
+    assert await ledger.begin_all(held, []) == []
+
+
 async def test_the_result_of_a_stale_worker_is_kept_for_the_next_one(place: Place) -> None:
     """The effect happened: forgetting it would do it twice."""
     await place.arrives()
