@@ -2,6 +2,7 @@
 
 1. Reading gives exactly the entries that were written; what the version before this one wrote is read too.
 2. A payload and its salt go together, and whatever is erased leaves its head and digest untouched.
+3. What cannot be read is neither an error nor an erasure: it becomes what no verifier and no replay accepts.
 
 Heads: a mark; the `prev` of the first entry (that of the others is the hash before them); the length of the text;
 the text, a column each of times, types, runs and versions; digest and hash of each entry.
@@ -81,8 +82,19 @@ def _block(salts: Sequence[bytes], payloads: Sequence[Any]) -> bytes:
 
 def unpack(last: int, heads: bytes, payloads: bytes | None) -> list[Entry]:
     """The entries of a block whose last one has that seq; without `payloads` all of them are erased."""
-    if not heads.startswith(_MARK):
-        return [_unpack_first_form(last, heads, payloads)]
+    try:
+        if not heads.startswith(_MARK):
+            return [_unpack_first_form(last, heads, payloads)]
+        return _unpack(last, heads, payloads)
+    except (ValueError, LookupError, TypeError) as damage:
+        return [Entry(0, last, "", "Unreadable", "", _unreadable(damage), "", "", "", "")]
+
+
+def _unreadable(damage: Exception) -> dict[str, Any]:
+    return {"unreadable": f"{type(damage).__name__}: {damage}"}
+
+
+def _unpack(last: int, heads: bytes, payloads: bytes | None) -> list[Entry]:
     sealed_at = _sealed_at(heads)
     text, sealed = heads[_TEXT_AT:sealed_at].decode(), heads[sealed_at:].hex()
     hashes = [sealed[place : place + 2 * _HASH] for place in range(0, len(sealed), 2 * _HASH)]
@@ -119,13 +131,22 @@ def _opened(payloads: bytes | None, count: int) -> tuple[list[str | None], list[
     if payloads is None:
         return [None] * count, [None] * count
     start = 1 + count * SALT_BYTES
-    text = zlib.decompressobj(zdict=_COMMON).decompress(payloads[start:])
+    try:
+        values = _values(zlib.decompressobj(zdict=_COMMON).decompress(payloads[start:]), count)
+    except (ValueError, TypeError, zlib.error) as damage:
+        values = [_unreadable(damage)] * count
+    salts = [payloads[place : place + SALT_BYTES].hex() for place in range(1, start, SALT_BYTES)]
+    return [None if value is None else salt for value, salt in zip(values, salts, strict=True)], values
+
+
+def _values(text: bytes, count: int) -> list[Any]:
     try:
         values: list[Any] = from_json(text, cache_strings="keys")
     except ValueError:  # nested deeper than that reader goes; it is twice as fast as the standard library's
         values = json.loads(text)
-    salts = [payloads[place : place + SALT_BYTES].hex() for place in range(1, start, SALT_BYTES)]
-    return [None if value is None else salt for value, salt in zip(values, salts, strict=True)], values
+    if len(values) != count:
+        raise ValueError(f"{len(values)} payloads for {count} entries")
+    return values
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:
