@@ -132,21 +132,18 @@ def _opened(payloads: bytes | None, count: int) -> tuple[list[str | None], list[
         return [None] * count, [None] * count
     start = 1 + count * SALT_BYTES
     try:
-        values = _values(zlib.decompressobj(zdict=_COMMON).decompress(payloads[start:]), count)
-    except (ValueError, TypeError, zlib.error) as damage:
+        values = _values(zlib.decompressobj(zdict=_COMMON).decompress(payloads[start:]))
+    except (ValueError, zlib.error) as damage:
         values = [_unreadable(damage)] * count
     salts = [payloads[place : place + SALT_BYTES].hex() for place in range(1, start, SALT_BYTES)]
     return [None if value is None else salt for value, salt in zip(values, salts, strict=True)], values
 
 
-def _values(text: bytes, count: int) -> list[Any]:
+def _values(text: bytes) -> Any:
     try:
-        values: list[Any] = from_json(text, cache_strings="keys")
+        return from_json(text, cache_strings="keys")
     except ValueError:  # nested deeper than that reader goes; it is twice as fast as the standard library's
-        values = json.loads(text)
-    if len(values) != count:
-        raise ValueError(f"{len(values)} payloads for {count} entries")
-    return values
+        return json.loads(text)
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:
