@@ -38,7 +38,7 @@ async def fresh_store(server: Embedded) -> AsyncIterator[RedisStore]:
 
 async def _no_stray_key(store: RedisStore) -> None:
     """Every key is of a known family, and what is not part of a log or a queue expires."""
-    lasting = ("st:", "log:", "pl:", "in:", "out:", "fx:", "pin:", "ready", "timers", "timerbody", "index")
+    lasting = ("st:", "log:", "pl:", "in:", "out:", "fx:", "pin:", "ready", "timers", "timerbody", "index", "claims")
     for key in await store.clients.commands.keys("*"):
         family = key.partition(":")[2]
         if not family.startswith(lasting):

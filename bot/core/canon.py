@@ -66,15 +66,17 @@ def _write(value: Any, put: Callable[[str], None]) -> None:
 
 
 def _write_object(value: dict[Any, Any], put: Callable[[str], None]) -> None:
-    if not all(type(key) is str and key.isascii() for key in value):
-        # Beyond the basic plane the order by UTF-16 is not that of code points; other keys are refused.
+    try:
+        plain = "".join(value).isascii()
+    except TypeError:
+        plain = False
+    if not plain:
+        # Beyond the basic plane the order by UTF-16 is not that of code points; keys that are no texts are refused.
         put(rfc8785.dumps(value).decode())
         return
     before = "{"
     for key in sorted(value):
-        put(before)
-        put(encode_basestring(key))
-        put(":")
+        put(f"{before}{encode_basestring(key)}:")
         _write(value[key], put)
         before = ","
     put("}" if value else "{}")

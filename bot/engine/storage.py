@@ -177,16 +177,19 @@ class Outbox(Protocol):
 
 
 LedgerState = Literal["new", "started", "done"]
+Begun = tuple[LedgerState, Mapping[str, Any] | None]
+"""`("new", None)`: go on. `("started", None)`: begun before, end unknown. `("done", result)`: replay it."""
 
 
 class Ledger(Protocol):
     """Which effects were begun and how they ended, beside the log."""
 
-    async def begin(self, held: Held, call_id: str, key: str) -> tuple[LedgerState, Mapping[str, Any] | None]:
-        """Record the intent unless there is one. Fenced: this is the check right before the effect.
+    async def begin(self, held: Held, call_id: str, key: str) -> Begun:
+        """Record the intent unless there is one. Fenced: this is the check right before the effect."""
+        ...
 
-        `("new", None)`: go on. `("started", None)`: begun before, end unknown. `("done", result)`: replay it.
-        """
+    async def begin_all(self, held: Held, calls: Sequence[tuple[str, str]]) -> list[Begun]:
+        """The same for `(call id, key)` of calls that start side by side, in one step and in their order."""
         ...
 
     async def end(self, held: Held, call_id: str, result: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ from bot.core.effects import EffectAdapter
 from bot.core.errors import Fenced, OutsideFailed
 from bot.core.words import ThreadId
 from bot.engine.ports import Clock
-from bot.engine.storage import Commit, Enqueued, Held, InboxItem, LedgerState, OutboxRow, ThreadSummary
+from bot.engine.storage import Begun, Commit, Enqueued, Held, InboxItem, OutboxRow, ThreadSummary
 from bot.lab.memory_state import Actor, Memory
 
 
@@ -170,13 +170,21 @@ class MemoryLedger:
 
     memory: Memory
 
-    async def begin(self, held: Held, call_id: str, key: str) -> tuple[LedgerState, Mapping[str, Any] | None]:
+    async def begin(self, held: Held, call_id: str, key: str) -> Begun:
         """Intent, once."""
-        ledger = self.memory.held(held).ledger
-        if call_id not in ledger:
-            ledger[call_id] = None
-            return "new", None
-        return ("started", None) if ledger[call_id] is None else ("done", ledger[call_id])
+        [begun] = await self.begin_all(held, [(call_id, key)])
+        return begun
+
+    async def begin_all(self, held: Held, calls: Sequence[tuple[str, str]]) -> list[Begun]:
+        """Intents, each once."""
+        ledger, found = self.memory.held(held).ledger, list[Begun]()
+        for call_id, _ in calls:
+            if call_id in ledger:
+                found.append(("started", None) if ledger[call_id] is None else ("done", ledger[call_id]))
+            else:
+                ledger[call_id] = None
+                found.append(("new", None))
+        return found
 
     async def end(self, held: Held, call_id: str, result: Mapping[str, Any]) -> None:
         """Kept even when the writer is stale."""

@@ -23,15 +23,17 @@ class RedisInbox:
     async def enqueue(self, item: InboxItem, *, claim: str, only_known: bool = False) -> Enqueued:
         """Claim, store and ready the thread in one call; a repeat is `duplicate`."""
         thread, keys = item.thread, self._keys
+        tag = keys.tag(thread)
         names = [
             keys.state(thread),
             keys.inbox(thread),
-            keys.ready(keys.tag(thread)),
-            keys.claim(thread, claim),
+            keys.ready(tag),
+            keys.claims(tag),
+            keys.old_claim(thread, claim),
         ]
         body = json.dumps(dict(item.body))
         answer: Enqueued = await self._clients.call(
-            "enqueue", names, CLAIM_MS, int(only_known), str(thread), item.kind, body
+            "enqueue", names, claim, CLAIM_MS, int(only_known), str(thread), item.kind, body
         )
         return answer
 

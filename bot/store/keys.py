@@ -59,8 +59,8 @@ class Keys:
         """hash: call id -> S:token or D:result. Fields go when the result is in the log."""
         return f"{self.tag(thread)}:fx:{thread}"
 
-    def claim(self, thread: ThreadId, claim: str) -> str:
-        """string: this event was taken in. `CLAIM_MS`."""
+    def old_claim(self, thread: ThreadId, claim: str) -> str:
+        """string: this event was taken in, as the first version said so. `CLAIM_MS`; none is made any more."""
         return f"{self.tag(thread)}:d:{claim}"
 
     def pin(self, tag: str, digest: str) -> str:
@@ -71,6 +71,11 @@ class Keys:
     def ready(tag: str) -> str:
         """stream + group `workers`: one entry for each thread that has work."""
         return f"{tag}:ready"
+
+    @staticmethod
+    def claims(tag: str) -> str:
+        """zset: events that were taken in, by when that may be forgotten in ms. Each for `CLAIM_MS`."""
+        return f"{tag}:claims"
 
     @staticmethod
     def timers(tag: str) -> str:

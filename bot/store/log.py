@@ -38,40 +38,31 @@ class RedisLog:
         _check(held.thread, step)
         if step.entries and not (step.consumed or step.effects or step.timers or step.pins or step.settled):
             return await self._append(held, step.entries)
-        thread, keys = held.thread, self._keys
-        tag = keys.tag(thread)
-        names = [
-            keys.state(thread),
-            keys.log(thread),
-            keys.payloads(thread),
-            keys.inbox(thread),
-            keys.outbox(thread),
-            keys.timers(tag),
-            keys.timer_bodies(tag),
-            keys.index(tag),
-            keys.effects(thread),
-            *(keys.pin(tag, digest) for digest in step.pins),
-        ]
-        given: list[Argument] = [held.epoch, held.owner, secrets.token_hex(8), str(thread)]
+        given: list[Argument] = [held.epoch, held.owner, secrets.token_hex(8), str(held.thread)]
         if step.entries:
             first, last = step.entries[0], step.entries[-1]
             blocks = (pack_heads(step.entries), pack_payloads(step.entries))
             given += [first.seq - 1, last.seq, _ms(last.at), *blocks]
         else:
             given += [0, 0, 0, "", ""]
-        given += [len(step.consumed), len(step.effects), len(step.timers), len(step.pins), len(step.settled)]
-        return str(await self._clients.call("commit", names, *given, *_items(step)))
+        given += [len(step.consumed), len(step.effects), len(step.timers), len(step.settled), len(step.pins)]
+        return str(await self._clients.call("commit", self._names(held.thread, step), *given, *_items(step)))
+
+    def _names(self, thread: ThreadId, step: Commit) -> list[str]:
+        keys = self._keys
+        tag = keys.tag(thread)
+        names = [keys.state(thread), keys.log(thread), keys.payloads(thread), keys.inbox(thread), keys.index(tag)]
+        if step.effects:
+            names.append(keys.outbox(thread))
+        if step.timers:
+            names += [keys.timers(tag), keys.timer_bodies(tag)]
+        if step.settled:
+            names.append(keys.effects(thread))
+        return names + [keys.pin(tag, digest) for digest in step.pins]
 
     async def _append(self, held: Held, entries: Sequence[Entry]) -> str:
         """Entries and nothing else: the cheap case."""
-        thread, keys, last = held.thread, self._keys, entries[-1]
-        names = [
-            keys.state(thread),
-            keys.log(thread),
-            keys.payloads(thread),
-            keys.index(keys.tag(thread)),
-            keys.inbox(thread),
-        ]
+        last, names = entries[-1], self._names(held.thread, Commit(entries))
         small = f"{held.epoch} {held.owner} {entries[0].seq - 1} {last.seq} {_ms(last.at)}"
         blocks = (pack_heads(entries), pack_payloads(entries))
         return str(await self._clients.call("append", names, small, *blocks))
@@ -103,7 +94,7 @@ def _items(step: Commit) -> list[Argument]:
     for timer in step.timers:
         due = -1 if timer.due is None else int(timer.due.timestamp() * 1000)
         items += [timer.name, due, json.dumps({"name": timer.name, **timer.body})]
-    return [*items, *step.pins.values(), *step.settled]
+    return [*items, *step.settled, *step.pins.values()]
 
 
 async def read_blocks(clients: Clients, keys: Keys, thread: ThreadId, after: int = 0) -> list[Block]:

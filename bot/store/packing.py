@@ -2,10 +2,11 @@
 
 1. Reading gives exactly the entries that were written; what the version before this one wrote is read too.
 2. A payload and its salt go together, and whatever is erased leaves its head and digest untouched.
+3. What cannot be read is neither an error nor an erasure: it becomes what no verifier and no replay accepts.
 
-Heads: a mark, the `prev` of the first entry, the length of the text, a line of text for each entry (time, type;
-run and version where they change), then digest and hash of each. `prev` of the others is the hash before it.
-Payloads: a mark, a salt for each entry, then their JSON, compressed together: a call's arguments and ids stand in
+Heads: a mark; the `prev` of the first entry (that of the others is the hash before them); the length of the text;
+the text, a column each of times, types, runs and versions; digest and hash of each entry.
+Payloads: a mark; a salt for each entry; their JSON, compressed together, for a call's ids and arguments stand in
 five of a turn's six events. What that gives up: erasing one payload writes those of its commit anew.
 """
 
@@ -24,28 +25,45 @@ from bot.core.errors import OurFault
 _MARK = b"\x01"
 _HASH = 32
 _TEXT_AT = len(_MARK) + _HASH + 4
-_BETWEEN = "\x1f"
 _SECOND = len("2026-12-01T09:00:00.")
 _SAME_SECOND = "+"
 """Stands for the part of a time that it shares with the entry before it."""
 _ERASED = bytes(SALT_BYTES)
 # Made once: `json.dumps` with options makes an encoder for each call.
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_COMMON = (
+    b'[{"ts":"1780000000.000100","author":"U0","trust":"principal","text":"","lowered_by":[]}'
+    b'{"lost":{"input_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"output_tokens":0,"calls":0},"lost_usd":0.0'
+    b'"pins":{},"by_bot":false,"policy_version":"","call_id":"toolu_01","ok":false,"content":{"refused":'
+    b'[{"turn":1,"role":"agent","content":[{"type":"thinking","thinking":"","signature":"'
+    b'{"type":"text","text":"","citations":null},{"type":"tool_use","id":"toolu_01","name":"","input":{"'
+    b'}}],"stop_reason":"end_turn","tool_use","usage":{"input_tokens":1,"cache_read_tokens":1,"cache_write_tokens":1,'
+    b'"output_tokens":1,"calls":1},"cost_usd":0.01,"model":"claude-","request_id":"req_","cache_miss_reason":"",'
+    b'"invalid_calls":{}},{"call_id":"toolu_01","tool":"","arguments":{"},"authority":"observe","stage":0,"invalid":""},'
+    b'{"call_id":"toolu_01","verdict":"allowed","reason":"","ceiling":"critical"},'
+    b'{"call_id":"toolu_01","idempotency_key":"'
+    b'"},{"call_id":"toolu_01","ok":true,"content":"","trust":"internal","readers":"team","facts_added":1,"ran":true,'
+    b'"retryable":false},{"turn":1,"role":"agent","reserved_tokens":1,"reserved_usd":0.01,"model":"claude-",'
+    b'"max_output_tokens":8192,"lost":{"input_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"output_tokens":0,'
+    b'"calls":0},"lost_usd":0.0,"request_bytes":1,"request_digest":"'
+)
+"""What the payloads of any turn have in common, known to the compressor beforehand: a sixth of what is kept.
+
+Part of the form, so never changed: with another text (new fields, say) goes another mark.
+"""
 
 
 def pack_heads(entries: Sequence[Entry]) -> bytes:
     """What the stream keeps of one commit's entries. Raises `OurFault` for what could not be read back."""
-    lines, sealed, before = [], [], ("", "", 0)
+    times, sealed, second = [], [], ""
     for entry in entries:
+        times.append(_SAME_SECOND + entry.at[_SECOND:] if second == entry.at[:_SECOND] else entry.at)
         second = entry.at[:_SECOND]
-        at = _SAME_SECOND + entry.at[_SECOND:] if second == before[0] else entry.at
-        changed = f"{_BETWEEN}{entry.run}{_BETWEEN}{entry.v}" if (entry.run, entry.v) != before[1:] else ""
-        lines.append(f"{at}{_BETWEEN}{entry.type}{changed}")
         sealed.append(bytes.fromhex(entry.payload_digest + entry.hash))
         if len(sealed[-1]) != 2 * _HASH or not f"{entry.at}{entry.type}{entry.run}".isprintable():
             raise OurFault(f"entry {entry.seq} cannot be stored: its hashes, type or run are not of the log's form")
-        before = (second, entry.run, entry.v)
-    text = "\n".join(lines).encode()
+    columns = (times, [one.type for one in entries], [one.run for one in entries], [str(one.v) for one in entries])
+    text = "\x1f".join("\n".join(column if len(set(column)) > 1 else column[:1]) for column in columns).encode()
     return b"".join((_MARK, bytes.fromhex(entries[0].prev), len(text).to_bytes(4, "big"), text, *sealed))
 
 
@@ -58,64 +76,99 @@ def pack_payloads(entries: Sequence[Entry]) -> bytes:
 
 
 def _block(salts: Sequence[bytes], payloads: Sequence[Any]) -> bytes:
-    return b"".join((_MARK, *salts, zlib.compress(_encode(payloads).encode(), 1)))
+    packer = zlib.compressobj(1, zdict=_COMMON)
+    return b"".join((_MARK, *salts, packer.compress(_encode(payloads).encode()), packer.flush()))
 
 
 def unpack(last: int, heads: bytes, payloads: bytes | None) -> list[Entry]:
     """The entries of a block whose last one has that seq; without `payloads` all of them are erased."""
-    if not heads.startswith(_MARK):
-        return [_unpack_first_form(last, heads, payloads)]
-    sealed_at = _TEXT_AT + int.from_bytes(heads[_TEXT_AT - 4 : _TEXT_AT], "big")
-    lines = heads[_TEXT_AT:sealed_at].decode().split("\n")
-    salts, values = _opened(payloads, len(lines))
-    sealed, prev = heads[sealed_at:].hex(), heads[1 : 1 + _HASH].hex()
-    entries: list[Entry] = []
-    second, run, v, seq = "", "", 0, last - len(lines)
-    for line, payload, salt in zip(lines, values, salts, strict=True):
-        at, kind, *changed = line.split(_BETWEEN)
-        if changed:
-            run, v = changed[0], int(changed[1])
+    try:
+        if not heads.startswith(_MARK):
+            return [_unpack_first_form(last, heads, payloads)]
+        return _unpack(last, heads, payloads)
+    except (ValueError, LookupError, TypeError) as damage:
+        return [Entry(0, last, "", "Unreadable", "", _unreadable(damage), "", "", "", "")]
+
+
+def _unreadable(damage: Exception) -> dict[str, Any]:
+    return {"unreadable": f"{type(damage).__name__}: {damage}"}
+
+
+def _unpack(last: int, heads: bytes, payloads: bytes | None) -> list[Entry]:
+    sealed_at = _sealed_at(heads)
+    text, sealed = heads[_TEXT_AT:sealed_at].decode(), heads[sealed_at:].hex()
+    hashes = [sealed[place : place + 2 * _HASH] for place in range(0, len(sealed), 2 * _HASH)]
+    digests, own = hashes[::2], hashes[1::2]
+    times, kinds, runs, versions = (_column(column, len(own)) for column in text.split("\x1f"))
+    salts, values = _opened(payloads, len(own))
+    seqs = range(last - len(own) + 1, last + 1)
+    prevs = [heads[1 : 1 + _HASH].hex(), *own[:-1]]
+    rows = zip(map(int, versions), seqs, _whole(times), kinds, runs, values, salts, digests, prevs, own, strict=True)
+    return [_entry(row) for row in rows]
+
+
+def _sealed_at(heads: bytes) -> int:
+    return _TEXT_AT + int.from_bytes(heads[_TEXT_AT - 4 : _TEXT_AT], "big")
+
+
+def _column(text: str, count: int) -> list[str]:
+    values = text.split("\n")
+    return values if len(values) == count else values * count
+
+
+def _whole(times: list[str]) -> list[str]:
+    found, second = [], ""
+    for at in times:
         if at[0] == _SAME_SECOND:
-            at = second + at[1:]
+            found.append(second + at[1:])
         else:
+            found.append(at)
             second = at[:_SECOND]
-        place = len(entries) * 4 * _HASH
-        own, seq = sealed[place + 2 * _HASH : place + 4 * _HASH], seq + 1
-        fields = {"v": v, "seq": seq, "at": at, "type": kind, "run": run, "payload": payload, "salt": salt}
-        fields |= {"payload_digest": sealed[place : place + 2 * _HASH], "prev": prev, "hash": own}
-        entries.append(_entry(fields))
-        prev = own
-    return entries
+    return found
 
 
 def _opened(payloads: bytes | None, count: int) -> tuple[list[str | None], list[Any]]:
     if payloads is None:
         return [None] * count, [None] * count
-    text = zlib.decompress(payloads[1 + count * SALT_BYTES :])
+    start = 1 + count * SALT_BYTES
     try:
-        values: list[Any] = from_json(text, cache_strings="keys")
-    except ValueError:  # nested deeper than that reader goes, twice as fast as the standard library's
-        values = json.loads(text)
-    salts = payloads[1 : 1 + count * SALT_BYTES].hex()
-    return [
-        None if value is None else salts[place : place + 2 * SALT_BYTES]
-        for place, value in zip(range(0, len(salts), 2 * SALT_BYTES), values, strict=True)
-    ], values
+        values = _values(zlib.decompressobj(zdict=_COMMON).decompress(payloads[start:]))
+    except (ValueError, zlib.error) as damage:
+        values = [_unreadable(damage)] * count
+    salts = [payloads[place : place + SALT_BYTES].hex() for place in range(1, start, SALT_BYTES)]
+    return [None if value is None else salt for value, salt in zip(values, salts, strict=True)], values
 
 
-def _entry(fields: dict[str, Any]) -> Entry:
-    # A frozen dataclass sets its fields one by one, at twice the cost of all the rest of reading an entry.
+def _values(text: bytes) -> Any:
+    try:
+        return from_json(text, cache_strings="keys")
+    except ValueError:  # nested deeper than that reader goes; it is twice as fast as the standard library's
+        return json.loads(text)
+
+
+def _entry(row: tuple[Any, ...]) -> Entry:
+    # A frozen dataclass sets its fields one by one, at the cost of all the rest of reading an entry.
+    v, seq, at, kind, run, payload, salt, digest, prev, own = row
     entry = object.__new__(Entry)
+    fields = {
+        "v": v,
+        "seq": seq,
+        "at": at,
+        "type": kind,
+        "run": run,
+        "payload": payload,
+        "salt": salt,
+        "payload_digest": digest,
+        "prev": prev,
+        "hash": own,
+    }
     object.__setattr__(entry, "__dict__", fields)
     return entry
 
 
 def entries_in(heads: bytes) -> int:
     """How many entries a block holds."""
-    if not heads.startswith(_MARK):
-        return 1
-    sealed_at = _TEXT_AT + int.from_bytes(heads[_TEXT_AT - 4 : _TEXT_AT], "big")
-    return (len(heads) - sealed_at) // (2 * _HASH)
+    return (len(heads) - _sealed_at(heads)) // (2 * _HASH) if heads.startswith(_MARK) else 1
 
 
 def without(last: int, heads: bytes, payloads: bytes, seqs: Collection[int]) -> bytes | None:

@@ -128,7 +128,9 @@ async def _stale(place: Place) -> tuple[Held, Held]:
     return old, await until_leased(place, "w2")
 
 
-@pytest.mark.parametrize("what", ["commit", "renew", "release", "out_begin", "out_done", "fx_begin", "append", "erase"])
+@pytest.mark.parametrize(
+    "what", ["commit", "append", "erase", "renew", "release", "out_begin", "out_done", "fx_begin", "fx_begin_all"]
+)
 async def test_a_worker_that_lost_its_lease_changes_nothing(place: Place, what: str) -> None:
     """Whatever it tries, it is told that it is fenced."""
     old, new = await _stale(place)
@@ -142,6 +144,7 @@ async def test_a_worker_that_lost_its_lease_changes_nothing(place: Place, what: 
         "out_begin": lambda: store.outbox.begin(old, "1"),
         "out_done": lambda: store.outbox.done(old, "1", [("k", "1.1")]),
         "fx_begin": lambda: store.ledger.begin(old, "c1", "key"),
+        "fx_begin_all": lambda: store.ledger.begin_all(old, [("c1", "key")]),
     }
 
     with pytest.raises(Fenced):

@@ -67,12 +67,13 @@ async def test_a_commit_that_is_sent_again_changes_nothing(place: Place) -> None
     assert len(await place.store.outbox.rows(THREAD)) == 1
 
 
-async def test_a_commit_moves_log_inbox_outbox_and_timers_together(place: Place) -> None:
+async def test_a_commit_moves_log_inbox_outbox_timers_ledger_and_pins_together(place: Place) -> None:
     """And everything is there when it is read back."""
     await place.arrives()
     held = await place.lease()
     [item] = await place.store.inbox.pending(THREAD)
     entries = entries_after(3)
+    await place.store.ledger.begin(held, "c1", "key")
 
     await place.store.log.commit(
         held,
@@ -80,8 +81,9 @@ async def test_a_commit_moves_log_inbox_outbox_and_timers_together(place: Place)
             entries=entries,
             consumed=[item.id],
             effects=[Notice(key="n", text="ü"), Progress(key="p", steps=["x"], state="working")],
-            timers=[TimerSet("t", datetime(2000, 1, 1, tzinfo=UTC), {"approval_id": "a"})],
-            pins={"d1": "content"},
+            timers=[TimerSet("u", None), TimerSet("t", datetime(2000, 1, 1, tzinfo=UTC), {"approval_id": "a"})],
+            pins={"d1": "content", "d3": "other"},
+            settled=["c1"],
         ),
     )
 
@@ -90,8 +92,9 @@ async def test_a_commit_moves_log_inbox_outbox_and_timers_together(place: Place)
     assert verify(THREAD, [entry.dump() for entry in entries]).whole
     assert await place.store.inbox.pending(THREAD) == []
     assert [row.effect.key for row in await place.store.outbox.rows(THREAD)] == ["n", "p"]
-    assert await place.store.archive.pinned("d1") == "content"
-    assert await place.store.archive.pinned("d2") is None
+    pinned = [await place.store.archive.pinned(digest) for digest in ("d1", "d2", "d3")]
+    assert pinned == ["content", None, "other"]
+    assert await place.store.ledger.begin(held, "c1", "key") == ("new", None)
     assert await place.store.timers.fire_due() == 1
 
 
@@ -188,6 +191,22 @@ async def test_an_effect_is_begun_once_and_its_result_is_kept(place: Place) -> N
 
     assert (first, again, done) == (("new", None), ("started", None), ("done", {"ok": True, "content": "é"}))
     assert await ledger.begin(held, "c1", "key") == ("new", None)
+
+
+async def test_calls_that_start_side_by_side_are_begun_in_one_step(place: Place) -> None:
+    """Each as if it were alone, in their order."""
+    await place.arrives()
+    held = await place.lease()
+    ledger = place.store.ledger
+    await ledger.begin(held, "c1", "key")
+    await ledger.begin(held, "c2", "key")
+    await ledger.end(held, "c2", {"ok": True})
+
+    found = await ledger.begin_all(held, [("c3", "k3"), ("c2", "k2"), ("c1", "k1"), ("c4", "k4")])
+
+    assert found == [("new", None), ("done", {"ok": True}), ("started", None), ("new", None)]
+    assert await ledger.begin(held, "c3", "k3") == ("started", None)
+    assert await ledger.begin_all(held, []) == []
 
 
 async def test_the_result_of_a_stale_worker_is_kept_for_the_next_one(place: Place) -> None:

@@ -101,7 +101,7 @@ def test_nesting_beyond_the_bound_is_cut_with_a_mark() -> None:
     assert "nested too deeply" in canonical(clean(value)).decode()
 
 
-@pytest.mark.parametrize("value", [2**60, math.nan, "\ud800", {"a": {1, 2}}])
+@pytest.mark.parametrize("value", [2**60, math.nan, math.inf, -math.inf, "\ud800", {"a": {1, 2}}, {1: 2}])
 def test_what_has_no_encoding_has_no_digest(value: Any) -> None:
     """Better no digest than one of something else."""
     with pytest.raises(ValueError, match="no canonical JSON"):

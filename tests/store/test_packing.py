@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from bot.core.chain import Entry, genesis, verify
 from bot.core.effects import Notice
 from bot.core.errors import OurFault
+from bot.core.session import replay
 from bot.engine.storage import Commit, Held, InboxItem
 from bot.store.embedded import Embedded
 from bot.store.packing import entries_in, pack_heads, pack_payloads, unpack, without
@@ -119,6 +120,49 @@ async def _first_form(store: RedisStore) -> Held:
     await commands.hset(keys.state(THREAD), mapping={**FIRST_FORM["state"], "ep": 1, "own": "w", "rdy": 1})
     await commands.zadd(keys.index(keys.tag(THREAD)), {str(THREAD): 1})
     return Held(THREAD, 1, "w")
+
+
+def test_any_flipped_bit_is_found_by_who_verifies_and_by_who_replays() -> None:
+    """In heads or payloads, of this form or the first: named within its block, and nothing runs on it."""
+    entries = entries_after(5)
+    first, heads, payloads = entries[:2], pack_heads(entries[2:4]), pack_payloads(entries[2:4])
+    after = unpack(5, pack_heads(entries[4:]), pack_payloads(entries[4:]))
+
+    for place in range(len(heads + payloads)):
+        bent = bytearray(heads + payloads)
+        bent[place] ^= 4
+        found = unpack(4, bytes(bent[: len(heads)]), bytes(bent[len(heads) :]))
+        if found == entries[2:4]:
+            assert place == len(heads), "only the mark of the payloads says nothing"
+            continue
+
+        verdict = verify(THREAD, [entry.dump() for entry in (*first, *found, *after)])
+
+        assert verdict.broken_at in (3, 4)
+        assert not any(entry.payload is None for entry in found), "damage must not pass for an erasure"
+
+
+def test_what_cannot_be_read_stops_a_replay() -> None:
+    """A worker sets the thread aside instead of going on without it."""
+    [entry] = entries = entries_after(1)
+    for heads, payloads in (
+        (pack_heads(entries)[:40], pack_payloads(entries)),
+        (b"[1,", b"[]"),
+        (pack_heads(entries), pack_payloads(entries)[:-20]),
+        (pack_heads(entries), pack_payloads([entry, entry])),
+    ):
+        with pytest.raises((KeyError, ValueError)):
+            replay(THREAD, unpack(1, heads, payloads))
+
+
+def test_a_block_that_was_stored_once_is_read_for_ever() -> None:
+    """Recorded with its second payload erased; what the compressor knows beforehand is part of the form."""
+    block: dict[str, Any] = json.loads(Path(__file__).with_name("block_of_version_2.json").read_text())
+
+    found = unpack(block["last"], bytes.fromhex(block["heads"]), bytes.fromhex(block["payloads"]))
+
+    assert [entry.dump() for entry in found] == block["entries"]
+    assert verify(THREAD, block["entries"]).erased == 1
 
 
 @pytest.mark.wire

@@ -203,3 +203,24 @@ async def test_a_server_that_cannot_be_reached_is_one_line_without_a_password(ur
 
     assert "\n" not in str(failed.value)
     assert "s3cret@" not in str(failed.value) and ":s3cret" not in str(failed.value)
+
+
+async def test_a_claim_is_forgotten_after_three_days_and_one_of_the_first_version_still_holds(valkey: Embedded) -> None:
+    """Claims are one key, which does not grow for ever."""
+    async with fresh_store(valkey) as store:
+        commands, claims = store.clients.commands, store.keys.claims(store.keys.tag(THREAD))
+        await commands.set(store.keys.old_claim(THREAD, "m0"), "1", px=60_000)
+        answers = [
+            await store.inbox.enqueue(InboxItem(THREAD, "message", {"ts": claim}), claim=claim)
+            for claim in ("m0", "m1", "m1")
+        ]
+        [(_, until)] = await commands.zrange(claims, 0, -1, withscores=True)
+        seconds, _ = await commands.time()
+        await commands.zadd(claims, {"m1": seconds * 1000 - 1})  # three days later
+
+        later = await store.inbox.enqueue(InboxItem(THREAD, "message", {"ts": "m2"}), claim="m2")
+
+        assert answers == ["duplicate", "accepted", "duplicate"]
+        assert abs(until - (seconds + 3 * 24 * 3600) * 1000) < 10_000
+        assert later == "accepted"
+        assert await commands.zrange(claims, 0, -1) == ["m2"]

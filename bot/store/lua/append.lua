@@ -1,4 +1,4 @@
--- KEYS: state hash, log stream, payload hash, index zset, inbox stream
+-- KEYS: state hash, log stream, payload hash, inbox stream, index zset
 -- ARGV: "epoch owner expected-seq new-seq changed-ms", heads, payloads
 -- Entries and nothing else: what a commit without inbox, outbox and timers costs. A repeat changes nothing.
 -- Returns the id of the newest inbox item, or an empty text.
@@ -10,7 +10,7 @@ local function append(KEYS, ARGV)
   local follows = place_of(have[3], have[4], seq, ARGV[2])
   if follows == 'FORKED' then return 'FORKED' end
   if follows == 'NEXT' then
-    keep(KEYS[1], KEYS[2], KEYS[3], KEYS[4], last, ms, ARGV[2], ARGV[3])
+    keep(KEYS[1], KEYS[2], KEYS[3], KEYS[5], last, ms, ARGV[2], ARGV[3])
   end
-  return newest(KEYS[5])
+  return newest(KEYS[4])
 end
