@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from itertools import takewhile
 from typing import Literal
 
 from bot.core import events as e
@@ -39,9 +40,9 @@ def due(session: Session, threshold_tokens: int) -> bool:
     run = session.run
     if run is None:
         return False
-    known_bytes, known_tokens = run.known_input
-    whole = sum(item.size for item in session.transcript)
-    return known_tokens + max(0, whole - known_bytes) // BYTES_A_TOKEN > threshold_tokens and fold_seq(session) > 0
+    tokens, counted = run.known_input[1], run.requested_at if run.known_input[1] else 0
+    added = sum(item.size for item in takewhile(lambda one: one.seq > counted, reversed(session.transcript)))
+    return tokens + added // BYTES_A_TOKEN > threshold_tokens and fold_seq(session) > 0
 
 
 def fold_seq(session: Session, kept_turns: int = KEPT_TURNS) -> int:

@@ -40,7 +40,8 @@ def _requested(session: Session, event: e.ModelRequested) -> Session:
         pending=event.role,
     )
     if event.role == "agent":
-        run = replace(run, request_bytes=event.request_bytes, asked_model=event.model)
+        seq = session.entries + 1
+        run = replace(run, request_bytes=event.request_bytes, requested_at=seq, asked_model=event.model)
     return replace(session, run=run)
 
 

@@ -5,6 +5,7 @@ Unknown keys are refused. What is not built yet is refused by name, never ignore
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -211,7 +212,7 @@ class Policy(_Table):
             raise ValueError("[ceiling] must not fall as trust rises: untrusted <= extracted <= internal <= principal")
         return self
 
-    @property
+    @cached_property
     def version(self) -> str:
         """Digest of the policy without model, caps and loop settings; approvals are bound to it."""
         return digest(self.model_dump(mode="json", exclude={"model", "caps", "loop"}))

@@ -99,6 +99,8 @@ class Run:
     reserved_usd: float = 0.0
     request_bytes: int = 0
     """Size of the newest request."""
+    requested_at: int = 0
+    """Which entry of the log that request is."""
     pending: str = ""
     """The role of the request under way; empty when none is."""
     asked_model: str = ""
@@ -165,6 +167,8 @@ class Run:
     @property
     def waiting(self) -> bool:
         """Nothing can go on before a person decides: no worker is held and no time counts."""
+        if not self.approvals:
+            return False
         asked = {one.call_id for one in self.open_approvals}
         return any(call.call_id in asked for call in self.stage)
 
