@@ -158,7 +158,7 @@ async def _load(ours: Ours, client: Any, thread: ThreadId, turns: int) -> Row:
     times: dict[str, list[float]] = {"ours": [], "floor": []}
     for _ in range(LOADS):
         begun = time.perf_counter()
-        writer = await Writer.open(held, ours.store.log, ours.desk.clock, ours.desk.tracer)
+        writer = await Writer.open(held, ours.store.log, ours.desk.clock, ours.tracer)
         times["ours"].append((time.perf_counter() - begun) * 1000)
         begun = time.perf_counter()
         await client.lrange("{p00}:bench:list", 0, -1)
