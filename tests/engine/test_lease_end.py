@@ -12,7 +12,7 @@ from tests.world import World
 
 
 async def test_a_thread_is_given_back_even_when_the_end_of_its_keeper_is_swallowed_once() -> None:
-    """`asyncio.wait_for` returns a result that is there in place of a cancellation (Python 3.11), and clients use it."""
+    """Python 3.11: `asyncio.wait_for` gives a result that is there in place of a cancellation, and clients use it."""
     renewing = asyncio.Event()
 
     async def swallows(held: Held, lease_s: float) -> str:
