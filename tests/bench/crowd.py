@@ -163,7 +163,7 @@ def _memory(found: dict[str, list[dict[str, Any]]], crowd: Crowd) -> Row:
         f"{live('ours') / live('floor'):.2f} x",
         "<= 40; 0 KiB",
         overs(LIVE.over(live("ours")), f"{idle:.1f} KiB idle" if idle >= 0.5 else ""),
-        "each live session holds its request as objects and as JSON, and a connection",
+        f"idle: growth between the last two of {len(rounds)} rounds of {crowd.sessions} finished sessions",
     )
 
 
