@@ -149,7 +149,7 @@ async def _ended(task: asyncio.Task[None]) -> None:
         # Once is not enough: before Python 3.12 `asyncio.wait_for`, which the Redis client sends with, swallows a
         # cancellation that meets its result, and a keeper would then hold its thread for ever.
         task.cancel()
-        await asyncio.wait([task], timeout=0.5)
+        await asyncio.wait([task], timeout=0.05)
     await asyncio.gather(task, return_exceptions=True)
 
 

@@ -7,6 +7,10 @@ CPU goes in a session of N turns.
 from __future__ import annotations
 
 import argparse
+import asyncio
+import signal
+from collections.abc import Coroutine
+from typing import Any
 
 import uvloop
 
@@ -26,14 +30,21 @@ def main() -> None:
     profile.add_argument("turns", type=int, nargs="+")
     given = parser.parse_args()
     if given.command == "profile":
-        uvloop.run(_profiles(given.turns))
+        uvloop.run(_ending(_profiles(given.turns)))
     elif given.command == "goals":
         if unknown := sorted(set(given.only) - set(NUMBERS)):
             parser.error(f"no goal {unknown[0]} here; there are {', '.join(map(str, NUMBERS))}")
-        uvloop.run(show(given.only, quick=given.quick))
+        uvloop.run(_ending(show(given.only, quick=given.quick)))
     else:
-        uvloop.run(_store())
-        uvloop.run(show())
+        uvloop.run(_ending(_store()))
+        uvloop.run(_ending(show()))
+
+
+async def _ending(work: Coroutine[Any, Any, object]) -> None:
+    """Being told to stop leaves no server and no process behind."""
+    task = asyncio.ensure_future(work)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    await task
 
 
 async def _profiles(sizes: list[int]) -> None:

@@ -153,5 +153,5 @@ async def delta_row(*, quick: bool) -> Row:
         f"{ours / floor:.2f} x",
         str(DELTA),
         DELTA.over(ours),
-        "each delta becomes an object of the SDK and a dict again",
+        "of reading the stream: the rest of the answer is the same",
     )

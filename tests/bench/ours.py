@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
@@ -98,7 +99,8 @@ class Ours:
     """One process of ours on a store and a model service."""
 
     def __init__(self, store: RedisStore, base_url: str, tools: Sequence[Tool], policy: Policy, lease_s: float) -> None:
-        self.store, self.surface, self.tracer = store, Board(), Notes(stream=open(os.devnull, "w"))  # noqa: SIM115
+        self.store, self.surface = store, Board()
+        self.tracer = Notes(stream=Path(os.devnull).open("w"))  # noqa: SIM115  open as long as the process
         self.model = Claude(api_key="sk-bench", base_url=base_url)
         clock = SystemClock()
         self.desk = Desk(

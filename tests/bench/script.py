@@ -60,4 +60,5 @@ def page(number: int) -> str:
 
 def question(session: str) -> str:
     """What a person asks; the server tells sessions apart by it."""
-    return f"session-{session.replace('.', '_')} wants every page of the archive read, one after the other, and a short summary."
+    token = session.replace(".", "_")
+    return f"session-{token} wants every page of the archive read, one after the other, and a short summary."
