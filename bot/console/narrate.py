@@ -63,7 +63,26 @@ def _replied(payload: Mapping[str, Any]) -> str:
     usage = payload["usage"]
     read = usage["input_tokens"] + usage["cache_read_tokens"] + usage["cache_write_tokens"]
     cost = f"{read} tokens in, {usage['output_tokens']} out, ${payload['cost_usd']:.4f}"
-    return f"turn {payload['turn']}, {payload['stop_reason']}; {'; '.join(parts) or 'said nothing'} ({cost})"
+    missed = f", cache missed: {payload['cache_miss_reason']}" if payload.get("cache_miss_reason") else ""
+    said = "; ".join(parts) or "said nothing"
+    return f"{_turn(payload)}, {payload['stop_reason']}; {said} ({cost}{missed})"
+
+
+def _turn(payload: Mapping[str, Any]) -> str:
+    """Which question of the run it belongs to; entries of the first version know only the agent's own."""
+    role = payload.get("role", "agent")
+    return f"turn {payload['turn']}" if role == "agent" else f"{role} question"
+
+
+def _compacted(payload: Mapping[str, Any]) -> str:
+    who = "a model" if payload.get("by_model") else "code"
+    gone = f"everything up to {payload['through_seq']} left the prompt ({payload.get('why', 'threshold')})"
+    return f"{gone}; summary by {who}: {_short(payload['summary'])}"
+
+
+def _planned(payload: Mapping[str, Any]) -> str:
+    steps = [f"{number}. {_short(step)}" for number, step in enumerate(payload["steps"], 1)]
+    return "\n".join([f"revision {payload['revision']}, {len(steps)} steps", *steps])
 
 
 def _returned(payload: Mapping[str, Any]) -> str:
@@ -102,7 +121,10 @@ def _requested(payload: Mapping[str, Any]) -> str:
 
 
 _TELL: dict[str, Callable[[Mapping[str, Any]], str]] = {
-    "RunStarted": lambda p: f"on the word of {p['principal']}; policy {p['policy_version'][:16]}…",
+    "RunStarted": lambda p: (
+        f"on the word of {p['principal']}{', with a fresh context' if p.get('fresh') else ''}; "
+        f"policy {p['policy_version'][:16]}…"
+    ),
     "MessageReceived": lambda p: f"{p['author']} (trust {p['trust']}): {_short(p['text'])}",
     "MessageIgnored": lambda p: f"{p['author'] or 'somebody'}, {p['ts']}: {p['reason']}",
     "MessageEdited": lambda p: (
@@ -112,7 +134,11 @@ _TELL: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "HistoryImported": lambda p: (
         f"{len(p['messages'])} earlier messages (trust {p['trust']}), {p['left_out']} left out"
     ),
-    "ModelRequested": lambda p: f"turn {p['turn']} of {p['model']}; {p['reserved_tokens']} tokens reserved",
+    "RouteChosen": lambda p: f"{p['path']}{': ' + p['why'] if p['why'] else ''}",
+    "PlanCommitted": _planned,
+    "Critiqued": lambda p: f"{'found nothing wrong' if p['ok'] else 'found something wrong'}: {_short(p['notes'])}",
+    "Compacted": _compacted,
+    "ModelRequested": lambda p: f"{_turn(p)} of {p['model']}; {p['reserved_tokens']} tokens reserved",
     "ModelReplied": _replied,
     "ToolRequested": _requested,
     "GateDecided": lambda p: f"{p['call_id']} {p['verdict']} (ceiling {p['ceiling']}): {p['reason']}",

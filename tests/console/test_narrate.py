@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from bot.console.narrate import LONGEST, narrate, sentence, visible
+from bot.core import events as e
 from bot.core.events import EVENT_TYPES
-from tests.console.logs import HOSTILE, changed, log
+from tests.console.logs import HOSTILE, changed, log, sealed
 
 
 def test_a_whole_run_is_told_step_by_step() -> None:
@@ -35,6 +36,47 @@ def test_every_line_can_be_printed_whatever_was_written() -> None:
     assert [line for line in lines if not line.isprintable()] == []
     assert [line for line in lines if line.startswith(("#", "`", "~", "<"))] == []
     assert all(sentence(entry).replace("\n", "").isprintable() for entry in log(HOSTILE))
+
+
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [
+        (e.RouteChosen(path="plan", why="two systems"), "plan: two systems"),
+        (e.RouteChosen(path="react"), "react"),
+        (
+            e.PlanCommitted(steps=[{"tool": "get_order", "why": "the state"}]),
+            'revision 0, 1 steps\n1. {"tool": "get_order", "why": "the state"}',
+        ),
+        (e.Critiqued(ok=False, notes="no source"), "found something wrong: no source"),
+        (e.Critiqued(ok=True), "found nothing wrong: "),
+        (
+            e.Compacted(summary="Short.", through_seq=7, why="window", by_model=True),
+            "everything up to 7 left the prompt (window); summary by a model: Short.",
+        ),
+        (
+            e.ModelRequested(turn=2, role="critique", reserved_tokens=9, model="m"),
+            "critique question of m; 9 tokens reserved",
+        ),
+        (
+            e.ModelReplied(
+                turn=2,
+                content=[],
+                stop_reason="end_turn",
+                usage=e.Usage(),
+                cost_usd=0,
+                cache_miss_reason="tools_changed",
+            ),
+            "turn 2, end_turn; said nothing (0 tokens in, 0 out, $0.0000, cache missed: tools_changed)",
+        ),
+        (
+            e.RunStarted(run_id="r", principal="U0A", deadline="", pins={}, fresh=True, policy_version="abc"),
+            "on the word of U0A, with a fresh context; policy abc…",
+        ),
+    ],
+)
+def test_what_the_loop_decided_by_itself_is_told_in_words(event: e.Event, told: str) -> None:
+    """An auditor sees why the conversation looks as it does."""
+    assert sentence(sealed([event])[0]) == told
 
 
 @pytest.mark.parametrize("name", ["at", "type", "run"])
