@@ -24,6 +24,7 @@ pytestmark = pytest.mark.wire
         (405, ""),
         (403, ""),
         (400, ""),
+        (307, "has moved"),
         (401, "refused the API key (401)"),
         (500, "failed (500)"),
         (529, "is overloaded (529)"),
