@@ -90,7 +90,7 @@ class Claude:
             tried += 1
             wait = self._patience.pause_s(tried, trouble)
             if not trouble.free or tried >= self._patience.attempts:
-                if trouble.kind == "away":
+                if trouble.kind == "away" or trouble.cause == "http_401":
                     self._note(trouble.line)
                 raise attempt.failure(trouble, wait)
             if asyncio.get_running_loop().time() + wait >= until:
@@ -110,9 +110,10 @@ class Claude:
         What the last question met counts for 30 s; only when nobody asked is there a look of its own.
         """
         if asyncio.get_running_loop().time() - self._looked > LOOK_EVERY_S:
+            wire = await self.warm_up()
             try:
                 async with asyncio.timeout(LOOK_S):
-                    self._note(await (await self.warm_up()).probe())
+                    self._note(await wire.probe())
             except TimeoutError:
                 self._note(f"The model service did not answer within {LOOK_S:g} s.")
         return self._trouble
