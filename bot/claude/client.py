@@ -64,6 +64,7 @@ class Claude:
         until = asyncio.get_running_loop().time() + max(0.0, (deadline - datetime.now(UTC)).total_seconds())
         attempt = Attempt(request)
         if until <= asyncio.get_running_loop().time():
+            # From Python 3.12 on, aiohttp would have written the request before the timeout has its turn.
             raise attempt.failure(NO_TIME)
         try:
             async with asyncio.timeout_at(until) as limit:
@@ -78,8 +79,8 @@ class Claude:
     async def _tried(self, attempt: Attempt, until: float) -> None:
         wire = await self.warm_up()
         tried = 0
+        # Nothing was read of an attempt that is free, so the message that fills up is the same for all.
         while True:
-            attempt.message = Message()
             try:
                 await wire.send(self._encoder.body(attempt.request), attempt.message)
                 return self._note("")
