@@ -23,12 +23,16 @@ ONCE = Patience(attempts=1)
 
 
 async def test_a_connection_is_used_again() -> None:
-    """Twenty questions, one connection: no new handshake for each."""
+    """Twenty questions, one connection: no new handshake for each, though the end of a stream comes a little later."""
     seen = set[object]()
 
     async def note(asked: web.Request) -> web.StreamResponse:
         seen.add(asked.transport)
-        return await recorded(asked)
+        answer = web.StreamResponse(headers=STREAM)
+        await answer.prepare(asked)
+        await answer.write(RECORDED)
+        await asyncio.sleep(0.002)
+        return answer
 
     async with loopback(note) as url:
         client = Claude(api_key=API_KEY, base_url=url)
@@ -112,6 +116,26 @@ async def test_what_a_connection_does_after_the_end_loses_no_reply() -> None:
 
         assert reply.content == BLOCKS
         assert time.monotonic() - begun < 0.5
+
+
+async def test_a_reply_that_is_whole_outlives_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was paid for; only the end of its connection was still waited for."""
+    monkeypatch.setattr("bot.claude.wire.LINGER_S", 60.0)
+
+    async def stays(asked: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse(headers=STREAM)
+        await answer.prepare(asked)
+        await answer.write(RECORDED)
+        await asyncio.sleep(60)
+        return answer
+
+    async with loopback(stays) as url:
+        client = Claude(api_key=API_KEY, base_url=url)
+        await client.warm_up()
+        reply = await client.ask(request(), within(0.4))
+        await client.close()
+
+    assert reply.content == BLOCKS
 
 
 @pytest.mark.parametrize("how", ["before the status", "in the headers"])
