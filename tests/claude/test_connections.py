@@ -6,7 +6,9 @@ import asyncio
 import subprocess
 import sys
 import time
+from typing import Any
 
+import anthropic
 import pytest
 from aiohttp import web
 
@@ -160,6 +162,27 @@ async def test_a_request_that_was_sent_and_not_answered_is_lost(how: str) -> Non
         await client.close()
 
     assert (failed.value.kind, seen) == ("lost", 1)
+
+
+async def test_a_bug_that_the_sdk_wraps_as_trouble_of_the_connection_stays_loud(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is told as what it is, and never tried again."""
+    tried = 0
+
+    class Buggy(anthropic.DefaultAioHttpClient):
+        async def send(self, *_: Any, **__: Any) -> Any:
+            nonlocal tried
+            tried += 1
+            raise TypeError("a bug")
+
+    monkeypatch.setattr("bot.claude.wire.DefaultAioHttpClient", Buggy)
+    client = Claude(api_key=API_KEY, base_url="http://127.0.0.1:9")
+    with pytest.raises(anthropic.APIConnectionError) as raised:
+        await client.ask(request(), within(10))
+    await client.close()
+
+    assert isinstance(raised.value.__cause__, TypeError) and tried == 1
 
 
 async def test_a_proxy_is_obeyed_for_the_service_and_never_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
