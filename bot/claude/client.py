@@ -64,6 +64,7 @@ class Claude:
         until = asyncio.get_running_loop().time() + max(0.0, (deadline - datetime.now(UTC)).total_seconds())
         attempt = Attempt(request)
         if until <= asyncio.get_running_loop().time():
+            # From Python 3.12 on, aiohttp would have written the request before the timeout has its turn.
             raise attempt.failure(NO_TIME)
         try:
             async with asyncio.timeout_at(until) as limit:
@@ -78,8 +79,8 @@ class Claude:
     async def _tried(self, attempt: Attempt, until: float) -> None:
         wire = await self.warm_up()
         tried = 0
+        # Nothing was read of an attempt that is free, so the message that fills up is the same for all.
         while True:
-            attempt.message = Message()
             try:
                 await wire.send(self._encoder.body(attempt.request), attempt.message)
                 return self._note("")
@@ -90,7 +91,7 @@ class Claude:
             tried += 1
             wait = self._patience.pause_s(tried, trouble)
             if not trouble.free or tried >= self._patience.attempts:
-                if trouble.kind == "away":
+                if trouble.kind == "away" or trouble.cause == "http_401":
                     self._note(trouble.line)
                 raise attempt.failure(trouble, wait)
             if asyncio.get_running_loop().time() + wait >= until:
@@ -110,9 +111,10 @@ class Claude:
         What the last question met counts for 30 s; only when nobody asked is there a look of its own.
         """
         if asyncio.get_running_loop().time() - self._looked > LOOK_EVERY_S:
+            wire = await self.warm_up()
             try:
                 async with asyncio.timeout(LOOK_S):
-                    self._note(await (await self.warm_up()).probe())
+                    self._note(await wire.probe())
             except TimeoutError:
                 self._note(f"The model service did not answer within {LOOK_S:g} s.")
         return self._trouble

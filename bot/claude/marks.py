@@ -12,6 +12,7 @@ Longer lives come first, as the service demands: the marks of the messages all l
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 from bot.core.item import Message
 from bot.engine.ports import ModelRequest
@@ -30,7 +31,7 @@ def places(request: ModelRequest) -> Places:
     messages = request.messages
     if request.role != "agent":
         return {}
-    users = [at for at in range(len(messages) - 1, -1, -1) if messages[at].role == "user"][:2]
+    users = list(islice((at for at in range(len(messages) - 1, -1, -1) if messages[at].role == "user"), 2))
     found = {at: {messages[at].width - 1} for at in users}
     if len(users) == 2:
         for at, block in _between(messages, users[1], users[0]):

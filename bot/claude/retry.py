@@ -21,7 +21,8 @@ from bot.engine.ports import FailureKind
 PASSING_TYPES = frozenset({"overloaded_error", "rate_limit_error", "api_error", "timeout_error"})
 PASSING_STATUS = frozenset({408, 409, 429})
 FINAL_WORDS = ("spend_limit", "billing", "credit")
-"""Codes of a 429 that no waiting changes."""
+"""In codes, and in what is said of a limit: no waiting changes it."""
+TOO_LONG = ("prompt is too long", "exceed context limit")
 IN_BAND_WAIT_S = 2.0
 """After an overload or a rate limit that was told inside a stream, which has no header to say how long."""
 
@@ -87,7 +88,7 @@ def answered(status: int, kind: str, code: str, said: str, headers: Mapping[str,
     what = f"The model service {_PLAIN.get(status, 'failed')} ({status}): {said or kind}".rstrip(": ")
     if status == 413 or _too_long(status, said):
         return Trouble(what, "too_long", "too_long")
-    if _final(code, said):
+    if _final(code, said if status in (402, 429) else ""):
         return Trouble(what, "final", "spend_limit")
     cause = kind if kind in PASSING_TYPES else f"http_{status}"
     passing = status >= 400 and (kind in PASSING_TYPES or status in PASSING_STATUS or status >= 500)
@@ -103,7 +104,7 @@ def told(kind: str, code: str, said: str) -> Trouble:
     what = f"The model service failed in mid reply ({kind or 'no type'}): {said}".rstrip(": ")
     if _too_long(400, said) or kind == "request_too_large":
         return Trouble(what, "too_long", "too_long")
-    if _final(code, said):
+    if _final(code, said if kind == "rate_limit_error" else ""):
         return Trouble(what, "final", "spend_limit")
     if kind in PASSING_TYPES:
         return Trouble(what, "lost", kind, wait_s=IN_BAND_WAIT_S)
@@ -147,7 +148,7 @@ def _final(code: str, said: str) -> bool:
 
 
 def _too_long(status: int, said: str) -> bool:
-    return status == 400 and "prompt is too long" in said.lower()
+    return status == 400 and any(words in said.lower() for words in TOO_LONG)
 
 
 def _of_thinking(said: str) -> bool:

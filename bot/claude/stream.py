@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bot.claude.strict import decode, joined, strict_object
+from bot.claude.strict import decode, exact, joined, strict_object
 
 CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 _GROWS = {
@@ -127,7 +127,8 @@ class Message:
         if not self.id:
             raise Incomplete("a message without an id")
         self._count(_mapping(message, "usage"))
-        reason = (message.get("diagnostics") or {}).get("cache_miss_reason") or {}
+        told = message.get("diagnostics")
+        reason = told.get("cache_miss_reason") if isinstance(told, dict) else None
         self.cache_miss_reason = str(reason.get("type", "")) if isinstance(reason, dict) else ""
 
     def _open(self, event: Mapping[str, Any]) -> None:
@@ -135,8 +136,10 @@ class Message:
         if not self.id or self._now is not None or self._ending or index != len(self._blocks):
             raise Incomplete(f"block {index} was opened out of turn")
         kind = _text(block, "type")
-        if kind in CALLS and not (block.get("id") and block.get("name")):
-            raise Incomplete("a call without an id or a name")
+        if kind in CALLS:
+            _mapping(block, "input")
+            if not (_text(block, "id") and _text(block, "name")):
+                raise Incomplete("a call without an id or a name")
         if kind in ("text", "thinking"):
             _text(block, kind)
         self._blocks.append(block)
@@ -147,12 +150,12 @@ class Message:
         if now is None or index != len(self._blocks) - 1:
             raise Incomplete(f"a delta for block {index}, which is not open")
         delta = _mapping(event, "delta")
-        kind = delta.get("type")
-        name = _GROWS.get((now.kind, kind))  # type: ignore[arg-type]  # whatever stands there, it is only looked up
+        kind = _text(delta, "type")
+        name = _GROWS.get((now.kind, kind))
         if name is not None:
             now.parts.append(_text(delta, name))
         elif kind in _DELTAS and now.kind in _BLOCKS:
-            self._set(now, str(kind), delta)
+            self._set(now, kind, delta)
 
     def _set(self, now: _Open, kind: str, delta: Mapping[str, Any]) -> None:
         if (now.kind, kind) not in _SETS:
@@ -160,24 +163,22 @@ class Message:
         if kind == "signature_delta":
             now.block["signature"] = _text(delta, "signature")
         else:
-            now.block["citations"] = [*(now.block.get("citations") or ()), _mapping(delta, "citation")]
+            before = now.block.get("citations")
+            now.block["citations"] = [*(before if isinstance(before, list) else ()), _mapping(delta, "citation")]
 
     def _close(self, event: Mapping[str, Any]) -> None:
         now, index = self._now, event.get("index")
         if now is None or index != len(self._blocks) - 1:
             raise Incomplete(f"block {index} was closed out of turn")
         self._now = None
-        if not now.parts:
-            return
-        text = joined(now.parts)
         if now.kind in CALLS:
-            self._read_arguments(now.block, text)
-        else:
-            now.block[now.kind] += text
+            self._read_arguments(now.block, joined(now.parts))
+        elif now.parts:
+            now.block[now.kind] += joined(now.parts)
 
     def _read_arguments(self, block: dict[str, Any], raw: str) -> None:
         try:
-            block["input"] = strict_object(raw) if raw.strip() else dict(block.get("input") or {})
+            block["input"] = strict_object(raw) if raw.strip() else exact(block["input"])
         except ValueError as error:
             self.invalid[str(block["id"])] = f"the arguments are not valid JSON ({error})"
             block["input"] = {}

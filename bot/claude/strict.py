@@ -39,14 +39,22 @@ def strict_object(raw: str) -> dict[str, Any]:
     """Exactly one JSON object: no doubled key, no NaN or infinity, no lone surrogate. Raises `ValueError`."""
     try:
         value = _decode_once(raw)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if not isinstance(value, dict):
+        raise ValueError("not an object")
+    return exact(value)
+
+
+def exact(value: dict[str, Any]) -> dict[str, Any]:
+    """The same; raises `ValueError` when the log could not hold it as it is."""
+    try:
         # One level down, as in its block: what the log would replace must not run as something else.
         kept = clean(value, 1) == value
     except RecursionError:
         kept = False
     if not kept:
         raise ValueError("nested too deeply, or a number or character that no exact JSON can hold")
-    if not isinstance(value, dict):
-        raise ValueError("not an object")
     try:
         canonical(value)
     except ValueError:

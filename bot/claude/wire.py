@@ -93,11 +93,11 @@ class Wire:
     async def probe(self) -> str:
         """Why the service does not answer, in one line; empty when it does, be it that it has no list of models."""
         try:
-            await self.client.models.list(limit=1)
+            await self.client.get("/v1/models", cast_to=httpx2.Response, options={"params": {"limit": 1}})
         except (anthropic.APIError, *_NETWORK) as error:
             trouble = _trouble(error)
-            refused = isinstance(error, anthropic.APIStatusError) and error.status_code == 401
-            return trouble.line if refused or trouble.kind in ("away", "lost") else ""
+            status = error.status_code if isinstance(error, anthropic.APIStatusError) else 0
+            return trouble.line if trouble.kind in ("away", "lost") or status == 401 or status < 400 else ""
         return ""
 
     async def close(self) -> None:

@@ -6,7 +6,9 @@ import asyncio
 import subprocess
 import sys
 import time
+from typing import Any
 
+import anthropic
 import pytest
 from aiohttp import web
 
@@ -23,12 +25,16 @@ ONCE = Patience(attempts=1)
 
 
 async def test_a_connection_is_used_again() -> None:
-    """Twenty questions, one connection: no new handshake for each."""
+    """Twenty questions, one connection: no new handshake for each, though the end of a stream comes a little later."""
     seen = set[object]()
 
     async def note(asked: web.Request) -> web.StreamResponse:
         seen.add(asked.transport)
-        return await recorded(asked)
+        answer = web.StreamResponse(headers=STREAM)
+        await answer.prepare(asked)
+        await answer.write(RECORDED)
+        await asyncio.sleep(0.002)
+        return answer
 
     async with loopback(note) as url:
         client = Claude(api_key=API_KEY, base_url=url)
@@ -114,6 +120,26 @@ async def test_what_a_connection_does_after_the_end_loses_no_reply() -> None:
         assert time.monotonic() - begun < 0.5
 
 
+async def test_a_reply_that_is_whole_outlives_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was paid for; only the end of its connection was still waited for."""
+    monkeypatch.setattr("bot.claude.wire.LINGER_S", 60.0)
+
+    async def stays(asked: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse(headers=STREAM)
+        await answer.prepare(asked)
+        await answer.write(RECORDED)
+        await asyncio.sleep(60)
+        return answer
+
+    async with loopback(stays) as url:
+        client = Claude(api_key=API_KEY, base_url=url)
+        await client.warm_up()
+        reply = await client.ask(request(), within(0.4))
+        await client.close()
+
+    assert reply.content == BLOCKS
+
+
 @pytest.mark.parametrize("how", ["before the status", "in the headers"])
 async def test_a_request_that_was_sent_and_not_answered_is_lost(how: str) -> None:
     """It may have been charged: it is not sent a second time here."""
@@ -136,6 +162,27 @@ async def test_a_request_that_was_sent_and_not_answered_is_lost(how: str) -> Non
         await client.close()
 
     assert (failed.value.kind, seen) == ("lost", 1)
+
+
+async def test_a_bug_that_the_sdk_wraps_as_trouble_of_the_connection_stays_loud(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is told as what it is, and never tried again."""
+    tried = 0
+
+    class Buggy(anthropic.DefaultAioHttpClient):
+        async def send(self, *_: Any, **__: Any) -> Any:
+            nonlocal tried
+            tried += 1
+            raise TypeError("a bug")
+
+    monkeypatch.setattr("bot.claude.wire.DefaultAioHttpClient", Buggy)
+    client = Claude(api_key=API_KEY, base_url="http://127.0.0.1:9")
+    with pytest.raises(anthropic.APIConnectionError) as raised:
+        await client.ask(request(), within(10))
+    await client.close()
+
+    assert isinstance(raised.value.__cause__, TypeError) and tried == 1
 
 
 async def test_a_proxy_is_obeyed_for_the_service_and_never_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -140,6 +141,16 @@ def test_system_and_tools_are_encoded_once_for_each_pair() -> None:
         ["get_order", "issue_credit"],
         [],
     ]
+
+
+def test_tools_that_are_gone_lend_their_place_to_no_others() -> None:
+    """Python gives the address of a dead object to the next one."""
+    encoder = Encoder()
+    for number in range(100):
+        spec = replace(GET_ORDER.spec, name=f"tool_{number}")
+        [sent] = json.loads(encoder.body(request(tools=[spec])))["tools"]
+        assert sent["name"] == f"tool_{number}"
+        del spec
 
 
 def test_a_message_is_never_encoded_twice() -> None:

@@ -10,7 +10,7 @@ from bot.engine.ports import ModelFailure
 from bot.lab.messages_script import Status, Turn
 from bot.lab.messages_server import API_KEY
 from tests.claude.asked import request, within
-from tests.claude.conftest import QUICK, Place
+from tests.claude.conftest import Place
 from tests.claude.odd import loopback
 
 pytestmark = pytest.mark.wire
@@ -24,6 +24,7 @@ pytestmark = pytest.mark.wire
         (405, ""),
         (403, ""),
         (400, ""),
+        (307, "has moved"),
         (401, "refused the API key (401)"),
         (500, "failed (500)"),
         (529, "is overloaded (529)"),
@@ -55,15 +56,23 @@ async def test_a_service_that_is_not_there_is_said_in_one_line() -> None:
     assert "could not be reached" in trouble and "\n" not in trouble
 
 
-async def test_what_the_last_question_met_is_what_readiness_says(place: Place) -> None:
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (Status(529, "overloaded_error"), "is overloaded"),
+        (Status(401, "authentication_error"), "refused the API key"),
+        (Status(400, "invalid_request_error"), ""),
+    ],
+)
+async def test_what_the_last_question_met_is_what_readiness_says(place: Place, status: Status, said: str) -> None:
     """Nothing is asked for it: a question is a better sign than a list of models."""
     await place.plays(Turn("hello")).ask(request(), within(10))
     assert await place.client.trouble() == ""
 
     with pytest.raises(ModelFailure):
-        await place.plays(Status(529, "overloaded_error")).ask(request(), within(10))
-    assert "is overloaded" in await place.client.trouble()
-    assert len(place.api.asked) == 1 + QUICK.attempts
+        await place.plays(status).ask(request(), within(10))
+    trouble = await place.client.trouble()
+    assert said in trouble and bool(said) is bool(trouble)
 
     await place.plays(Turn("hello")).ask(request(), within(10))
     assert await place.client.trouble() == ""

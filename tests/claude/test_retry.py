@@ -27,6 +27,7 @@ NOW = datetime(2026, 10, 21, 7, 28, 0, tzinfo=UTC)
         (429, "rate_limit_error", "contract_spend_limit_reached", {"x-should-retry": "true"}, "final"),
         (402, "billing_error", "linked_organization_spend_limit_reached", {}, "final"),
         (400, "invalid_request_error", "", {}, "final"),
+        (403, "permission_error", "user_profile_billing_not_authorized", {}, "final"),
         (401, "authentication_error", "", {}, "final"),
         (403, "permission_error", "", {}, "final"),
         (404, "not_found_error", "", {}, "final"),
@@ -51,6 +52,7 @@ def test_an_error_status_is_free_and_only_what_may_pass_is_tried_again(
         ("prompt is too long: 1000001 tokens > 1000000 maximum", "too_long", False),
         ("messages.1.content.0: Invalid `signature` in `thinking` block", "final", True),
         ("messages.3: `thinking` blocks in the latest assistant message cannot be modified", "final", True),
+        ("input length and `max_tokens` exceed context limit: 9 + 9 > 10", "too_long", False),
         ("max_tokens: Field required", "final", False),
     ],
 )
