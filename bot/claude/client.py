@@ -164,6 +164,7 @@ class Attempt:
             message.model or self.request.model,
             message.id,
             message.cache_miss_reason,
+            stop_category=message.stop_category,
             invalid_calls=message.invalid,
         )
 

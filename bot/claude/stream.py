@@ -54,6 +54,8 @@ class Message:
     id: str = ""
     model: str = ""
     stop_reason: str = ""
+    stop_category: str = ""
+    """Of a refusal: what kind of thing was declined, in the service's own word."""
     usage: dict[str, Any] = field(default_factory=dict)
     cache_miss_reason: str = ""
     invalid: dict[str, str] = field(default_factory=dict)
@@ -186,7 +188,10 @@ class Message:
     def _end(self, event: Mapping[str, Any]) -> None:
         if not self.id or self._now is not None:
             raise Incomplete("the message was about to end, but nothing was there or a block was open")
-        reason = _mapping(event, "delta").get("stop_reason")
+        delta = _mapping(event, "delta")
+        reason, details = delta.get("stop_reason"), delta.get("stop_details")
+        if isinstance(details, Mapping) and isinstance(details.get("category"), str):
+            self.stop_category = details["category"]
         if reason is not None:
             if not isinstance(reason, str) or (self.stop_reason and self.stop_reason != reason):
                 raise Incomplete("two stop reasons, or one that is no text")

@@ -55,6 +55,8 @@ class ModelReplied(Event):
     request_id: str = ""
     cache_miss_reason: str = ""
     """Why the service could not read from its cache what it had before; its own word, empty when it did."""
+    stop_category: str = ""
+    """Of a refusal: the service's word on what was declined."""
     invalid_calls: dict[str, str] = {}
     """Call id -> why its arguments could not be read; such a call never runs."""
 

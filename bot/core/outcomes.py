@@ -61,6 +61,8 @@ def post_for(outcome: str, stop_reason: str, text: str, session: Session, detail
         return text
     turns = run.turns if run else 0
     parts = [_WHAT_HAPPENED[stop_reason].format(turns=turns)]
+    if stop_reason == "refusal" and run and run.reply and run.reply.stop_category:
+        parts.append(f"What it gave as the category: {run.reply.stop_category}.")
     parts += [detail] if detail else []
     parts += [f"So far:\n\n{text}"] if text else []
     if run and outcome != "refused":

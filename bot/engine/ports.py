@@ -82,6 +82,8 @@ class ModelReply:
     """The id of the message."""
     cache_miss_reason: str = ""
     """The service's word on why it could not read from its cache; empty when it could, or did not say."""
+    stop_category: str = ""
+    """Of a refusal: the service's word on what was declined."""
     invalid_calls: Mapping[str, str] = field(default_factory=dict)
     """Call id -> why its arguments cannot be read."""
 

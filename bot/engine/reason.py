@@ -27,6 +27,8 @@ from bot.engine.writer import Writer, unless_stopped
 
 ATTEMPTS = 6
 """Charged attempts at one reply; each is reserved anew."""
+LONGEST_WAIT_S = 8.0
+"""Between two of them; the wait that the port asks for doubles up to here, as the SDK's own does."""
 
 
 async def reason(desk: Desk, writer: Writer, ask: AskModel) -> Finish | None:
@@ -99,7 +101,7 @@ async def _attempts(desk: Desk, writer: Writer, ask: AskModel, model: str) -> Fi
                 return failure
             lost = failure
             desk.tracer.note("model.retry", thread=str(writer.held.thread), kind=failure.cause, wait_s=failure.wait_s)
-            if not await _pause(desk, writer, failure.wait_s):
+            if not await _pause(desk, writer, min(failure.wait_s * 2**attempt, LONGEST_WAIT_S)):
                 return ModelFailure(str(failure), kind="deadline", usage=failure.usage, cost_usd=failure.cost_usd)
             continue
         return _note(desk, writer, ask, reply) if reply else None
@@ -159,6 +161,7 @@ def _note(desk: Desk, writer: Writer, ask: AskModel, reply: ModelReply) -> Finis
         model=reply.model,
         request_id=reply.request_id,
         cache_miss_reason=reply.cache_miss_reason,
+        stop_category=reply.stop_category,
         invalid_calls=dict(reply.invalid_calls),
     )
     if ask.read is not None:

@@ -29,6 +29,8 @@ class Says:
     text: str = ""
     calls: Sequence[tuple[str, Mapping[str, Any]]] = ()
     thinking: str = ""
+    category: str = ""
+    """Of a refusal."""
     stop_reason: str = ""
     """Empty: `tool_use` with calls, else `end_turn`."""
     usage: Usage = field(default_factory=lambda: Usage(input_tokens=100, output_tokens=20, calls=1))
@@ -74,7 +76,9 @@ class TwinModel:
             for place, (tool, arguments) in enumerate(turn.calls)
         ]
         reason = turn.stop_reason or ("tool_use" if turn.calls else "end_turn")
-        return ModelReply(content, reason, turn.usage, turn.cost_usd, request.model, f"req-{len(self.requests)}")
+        asked = f"req-{len(self.requests)}"
+        spent = (turn.usage, turn.cost_usd)
+        return ModelReply(content, reason, *spent, request.model, asked, stop_category=turn.category)
 
     def price(self, model: str, usage: Usage) -> float | None:
         """The same for every token; `None` when it was made without a price."""

@@ -126,9 +126,11 @@ async def test_what_cannot_pass_is_said_at_once(place: Place, status: Status, ki
 
 
 async def test_a_refusal_is_a_reply_and_is_never_sent_again(place: Place) -> None:
-    """Also one without a word."""
-    reply = await place.plays(Turn("", stop_reason="refusal")).ask(request(), within(10))
+    """Also one without a word; what was declined is said."""
+    declined = Turn("", stop_reason="refusal", stop_details={"category": "cyber"})
+    reply = await place.plays(declined).ask(request(), within(10))
 
+    assert reply.stop_category == "cyber"
     assert (reply.stop_reason, list(reply.content), len(place.api.asked)) == ("refusal", [], 1)
 
 

@@ -86,6 +86,17 @@ async def test_no_second_try_without_more_room_for_it() -> None:
     assert len(world.model.requests) == 1
 
 
+async def test_a_refusal_ends_the_run_with_its_category_and_is_never_asked_again() -> None:
+    """Friendly, final, and it says what kind of thing was declined."""
+    world = World([Says("", stop_reason="refusal", category="cyber")])
+
+    finished = await _ends(world)
+
+    assert (finished["outcome"], finished["stop_reason"]) == ("refused", "refusal")
+    assert "declined" in finished["text"] and "cyber" in finished["text"]
+    assert len(world.model.requests) == 1
+
+
 async def test_a_paused_turn_is_sent_back_as_it_came_and_counts() -> None:
     """Up to the cap like any other."""
     world = World([Says("Thinking on.", stop_reason="pause_turn"), Says("Done.")])
