@@ -170,6 +170,7 @@ async def test_after_three_revisions_it_goes_on_without_a_plan() -> None:
     assert [one["revision"] for one in world.of("PlanCommitted")] == [0, 1, 2, 3]
     assert _paths(world)[-1] == "react" and "3 times" in world.of("RouteChosen")[-1]["why"]
     assert [one["ran"] for one in world.of("ToolReturned")] == [False] * 4 + [True]
+    assert world.surface.of_kind("progress")[0]["steps"] == ["✓ get ticket"] * 5, "the plan is no longer shown"
     assert finished["text"] == "54.00."
 
 
