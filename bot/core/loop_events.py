@@ -8,17 +8,22 @@ from bot.core.event import AuthorityWord, Event, ReadersWord, Role, TrustWord, U
 
 
 class RouteChosen(Event):
-    """A router picked a path."""
+    """How the run works from here on: a rule or a router picked it, or a strategy gave up."""
 
     path: str
     why: str = ""
+    """In the router's own words where a model picked it."""
+    instruction: str = ""
+    """What the model is told of it, as it enters the conversation; empty: nothing."""
 
 
 class PlanCommitted(Event):
-    """A plan was written down before anything untrusted was read."""
+    """A plan was written down; the first of a run before any of its calls was made."""
 
     steps: list[dict[str, Any]]
+    """Each with tool, arguments (values, or where they come from) and why, in order."""
     revision: int = 0
+    """Counts the surprises that led to another plan."""
 
 
 class ModelRequested(Event):
@@ -65,7 +70,10 @@ class Critiqued(Event):
     """A second reading of an answer against the results."""
 
     ok: bool
+    """False: the model was asked to answer once more, with the notes."""
     notes: str = ""
+    usable: bool = True
+    """False: there was no verdict to go by, so the answer stands unread."""
 
 
 class ToolRequested(Event):

@@ -11,6 +11,7 @@ from bot.core.authority import Authority
 from bot.core.events import ModelReplied, Usage
 from bot.core.item import Item
 from bot.core.labels import Label, Trust
+from bot.core.plans import Plan
 from bot.core.words import ThreadId
 
 
@@ -85,6 +86,8 @@ class Run:
     policy_version: str
     budget_s: float
     """Seconds it may be active; waiting for a person does not count."""
+    began: int = 0
+    """Which entry of the log started it."""
     active_s: float = 0.0
     requesters: frozenset[str] = frozenset()
     messages: tuple[str, ...] = ()
@@ -143,6 +146,20 @@ class Run:
     """Tools in the order they were asked for, for progress."""
     unverified: tuple[str, ...] = ()
     """Changes that were made and that nothing was read after."""
+    path: str = ""
+    """How it works, where something chose that; empty before, and where nothing chooses."""
+    tools: tuple[str, ...] = ()
+    """Names of what it was offered when it began."""
+    plan: Plan | None = None
+    """The newest one that was committed; none before, and none once planning was given up."""
+    drafting: int = 0
+    """How often the plan under way was asked for; 0 when none is."""
+    todo: tuple[str, ...] = ()
+    """The model's own list, a line an item, for progress."""
+    critiqued: bool = False
+    """An answer of it was criticised: the next one is given whatever it is."""
+    draft: str = ""
+    """An answer that was objected to, until there is a better one."""
 
     def call(self, call_id: str) -> CallState | None:
         """The call of the current turn with that id."""
@@ -233,6 +250,11 @@ class Session:
     """The service's id of the newest reply, for its report on the cache."""
     readings: tuple[Reading, ...] = ()
     """Every text that was read, oldest first: where a value came from, what an approver must know of."""
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """What people wrote in the live run, oldest first."""
+        return tuple(one.text for one in self.heard.values() if self.run and one.run == self.run.id)
 
     @property
     def trust(self) -> Trust:

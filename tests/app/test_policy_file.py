@@ -103,6 +103,9 @@ def test_an_unknown_setting_is_refused_with_the_nearest_known_one(file: Path, te
             ":2: approvals.expires_after_s = Infinity: a number above 0, at most 31536000",
         ),
         ('[loop]\nparallel = "yes"', ':2: loop.parallel = "yes": true or false'),
+        ('[loop]\nstrategy = "tree"', ':2: loop.strategy = "tree": one of "react", "plan", "router"'),
+        ('[loop.routes]\nthanks = "tree"', ':2: loop.routes.thanks = "tree": one of "react", "plan", "answer"'),
+        ("[loop]\nreflexion = 1", ":2: loop.reflexion = 1: true or false"),
         ("[loop]\nparallel = 1", ":2: loop.parallel = 1: true or false"),
         ("[model]\nname = 2026-01-01", ":2: model.name = 2026-01-01: a text that is not empty"),
         ('[model]\nname = ""', ':2: model.name = "": a text that is not empty'),
@@ -143,8 +146,6 @@ def test_a_value_that_cannot_be_is_refused_with_setting_value_line_and_what_is_a
     ("text", "built", "accepted"),
     [
         ('[untrusted]\nreading = "sealed"', "sealed reading is not built yet", 'the only accepted value is "open"'),
-        ("[loop]\nreflexion = true", "reflexion is not built yet", "the only accepted value is false"),
-        ('[loop]\nstrategy = "plan"', "other strategies are not built yet", 'the only accepted value is "react"'),
         ('[[tools.mcp]]\nname = "crm"', "MCP servers are not built yet", "remove [[tools.mcp]]"),
     ],
 )
