@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from bot.core.chain import Entry, verify
 from bot.core.policy import Policy
-from bot.core.strategies.react import React
+from bot.core.strategies.choice import strategy_for
 from bot.core.tool import Tool
 from bot.core.words import ThreadId
 from bot.engine.desk import Desk
@@ -34,10 +34,13 @@ class World:
     thread: ThreadId = THREAD
     clock: LabClock = field(default_factory=LabClock)
     clicks: int = 0
+    asides: Mapping[str, Sequence[Says | ModelFailure]] = field(default_factory=dict)
+    """What the small model says, by role."""
 
     def __post_init__(self) -> None:
         self.store = MemoryStore(self.clock)
         self.model = TwinModel(self.turns)
+        self.model.by_role = {role: list(script) for role, script in self.asides.items()}
         self.people = TwinPeople(self.thread.team, STAFF, {"S0LEADS": ["U0CAROL"]})
         self.surface = TwinSurface()
         self.tracer = Silent()
@@ -50,7 +53,7 @@ class World:
             tracer=self.tracer,
             clock=self.clock,
             policy=self.policy,
-            strategy=React(),
+            strategy=strategy_for(self.policy.loop),
             prompt="You help.",
         )
 

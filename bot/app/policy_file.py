@@ -16,8 +16,6 @@ from bot.core.errors import Misconfigured
 from bot.core.policy import Policy
 
 NOT_BUILT: dict[tuple[str, ...], str] = {
-    ("loop", "strategy"): 'other strategies are not built yet; the only accepted value is "react"',
-    ("loop", "reflexion"): "reflexion is not built yet; the only accepted value is false",
     ("untrusted", "reading"): 'sealed reading is not built yet; the only accepted value is "open"',
 }
 Loc = tuple[str | int, ...]

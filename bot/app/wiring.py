@@ -16,7 +16,7 @@ from bot.app.prompt import SYSTEM_PROMPT
 from bot.app.settings import Settings
 from bot.claude.client import Claude
 from bot.core.policy import Policy
-from bot.core.strategies.react import React
+from bot.core.strategies.choice import strategy_for
 from bot.engine.desk import Desk
 from bot.engine.toolbox import LocalToolbox
 from bot.slack.calls import make_client
@@ -140,6 +140,6 @@ def _desk(
         tracer=tracer,
         clock=SystemClock(),
         policy=policy,
-        strategy=React(),
+        strategy=strategy_for(policy.loop),
         prompt=SYSTEM_PROMPT,
     )

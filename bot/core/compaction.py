@@ -56,25 +56,25 @@ def summary_call(session: Session, why: Why) -> AskModel:
     """A question to the small model for a summary of the turns that go; its answer becomes `Compacted`."""
     through = fold_seq(session, 1 if why == "window" else KEPT_TURNS)
     gone = [item for item in session.transcript if item.seq <= through]
-    told = said("user", "The work so far:\n\n" + "\n\n".join(_told(gone)))
+    work = said("user", "The work so far:\n\n" + "\n\n".join(told(gone)))
 
     def read(text: str | None) -> e.Compacted:
         return compacted(session, through, why, text)
 
-    return AskModel("summary", SUMMARISE, (Message("user", (told,)),), read, max_output_tokens=SUMMARY_TOKENS)
+    return AskModel("summary", SUMMARISE, (Message("user", (work,)),), read, max_output_tokens=SUMMARY_TOKENS)
 
 
-def compacted(session: Session, through: int, why: Why, told: str | None = None) -> e.Compacted:
+def compacted(session: Session, through: int, why: Why, words: str | None = None) -> e.Compacted:
     """The fold of everything through that entry; without a model's summary the facts must do."""
     gone = [item for item in session.transcript if item.seq <= through]
     parts = ["Earlier turns of this conversation were folded into this note; the log keeps them whole."]
-    parts += [f"Summary, written by a model and not verified:\n{told.strip()}"] if told and told.strip() else []
+    parts += [f"Summary, written by a model and not verified:\n{words.strip()}"] if words and words.strip() else []
     if facts := _facts(gone):
         parts.append("What tools returned there (newest last):\n" + "\n".join(facts))
     if asked := _questions(session, through):
         parts.append("What people wrote in this run, verbatim:\n\n" + "\n\n".join(asked))
     summary = "\n\n".join(parts)
-    return e.Compacted(summary=summary, through_seq=through, why=why, by_model=bool(told and told.strip()))
+    return e.Compacted(summary=summary, through_seq=through, why=why, by_model=bool(words and words.strip()))
 
 
 def repaired(session: Session) -> e.Compacted:
@@ -105,7 +105,8 @@ def _facts(items: Iterable[Item]) -> list[str]:
     return ([f"- ({left_out} earlier facts are left out here)"] if left_out > 0 else []) + lines[-FACT_LINES:]
 
 
-def _told(items: Iterable[Item]) -> list[str]:
+def told(items: Iterable[Item]) -> list[str]:
+    """Words, calls and results of those pieces, each cut, for a model that judges or sums them up."""
     found = []
     for block in (block for item in items for block in item.content):
         match block.get("type"):

@@ -8,10 +8,11 @@ from bot.core.event import AuthorityWord, Event, ReadersWord, Role, TrustWord, U
 
 
 class RouteChosen(Event):
-    """A router picked a path."""
+    """How the run works from here on: a rule or a router picked it, or a strategy gave up."""
 
     path: str
     why: str = ""
+    """In the router's own words where a model picked it."""
 
 
 class PlanCommitted(Event):
@@ -63,7 +64,10 @@ class Critiqued(Event):
     """A second reading of an answer against the results."""
 
     ok: bool
+    """False: the model was asked to answer once more, with the notes."""
     notes: str = ""
+    usable: bool = True
+    """False: there was no verdict to go by, so the answer stands unread."""
 
 
 class ToolRequested(Event):

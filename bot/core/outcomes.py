@@ -59,6 +59,8 @@ def post_for(outcome: str, stop_reason: str, text: str, session: Session, detail
     run = session.run
     if outcome == "answered":
         return text
+    if run and outcome in ("partial", "escalated", "failed"):
+        text = text or run.draft
     turns = run.turns if run else 0
     parts = [_WHAT_HAPPENED[stop_reason].format(turns=turns)]
     parts += [detail] if detail else []

@@ -5,6 +5,7 @@ Unknown keys are refused. What is not built yet is refused by name, never ignore
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -48,13 +49,23 @@ class CapsTable(_Table):
 class LoopTable(_Table):
     """How a run reasons."""
 
-    strategy: Literal["react"] = "react"
+    strategy: Literal["react", "router"] = "react"
+    routes: dict[str, Literal["react", "answer"]] = {}
+    """For the router: a word of the question, any case -> its path, decided without asking a model."""
     parallel: bool = False
     """Whether parallel-safe calls of one turn run side by side."""
     compact_at_tokens: int = Field(60_000, ge=1_000, le=1_000_000)
     """Above this size of a request old turns are folded into a summary; about where reading them again and again
     costs more than writing the summary."""
-    reflexion: Literal[False] = False
+    reflexion: bool = False
+    """Whether an answer is criticised against the results before it is given."""
+
+    @field_validator("routes")
+    @classmethod
+    def _single_words(cls, routes: dict[str, Any]) -> dict[str, Any]:
+        if odd := [word for word in routes if not re.fullmatch(r"\w+", word)]:
+            raise ValueError(f"a single word of letters and digits, matched exactly; found {odd[0]!r}")
+        return routes
 
 
 class CeilingTable(_Table):

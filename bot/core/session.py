@@ -20,6 +20,7 @@ from bot.core.labels import Label
 from bot.core.loop_steps import LOOP_STEPS, label_of
 from bot.core.replies import WINDOW
 from bot.core.state import Heard, Reading, Run, Session
+from bot.core.strategy_steps import STRATEGY_STEPS
 from bot.core.words import ThreadId
 
 
@@ -66,7 +67,7 @@ def _tick(session: Session, at: datetime | None) -> Session:
 def _run_started(session: Session, event: e.RunStarted) -> Session:
     started = session.last_at
     budget = (datetime.fromisoformat(event.deadline) - started).total_seconds() if started else 0.0
-    run = Run(event.run_id, event.principal, event.policy_version, budget)
+    run = Run(event.run_id, event.principal, event.policy_version, budget, began=session.entries + 1)
     bots = session.bot_runs + event.by_bot
     if event.fresh:
         # Nothing of before is in the prompt any more, so nothing of it lowers what this run may do.
@@ -162,6 +163,7 @@ _APPROVAL_EVENTS = (
 )
 _STEPS: dict[type[e.Event], Callable[[Session, Any], Session]] = {
     **LOOP_STEPS,
+    **STRATEGY_STEPS,
     e.RunStarted: _run_started,
     e.MessageReceived: _message,
     e.MessageIgnored: _ignored,

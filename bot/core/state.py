@@ -85,6 +85,8 @@ class Run:
     policy_version: str
     budget_s: float
     """Seconds it may be active; waiting for a person does not count."""
+    began: int = 0
+    """Which entry of the log started it."""
     active_s: float = 0.0
     requesters: frozenset[str] = frozenset()
     messages: tuple[str, ...] = ()
@@ -143,6 +145,12 @@ class Run:
     """Tools in the order they were asked for, for progress."""
     unverified: tuple[str, ...] = ()
     """Changes that were made and that nothing was read after."""
+    path: str = ""
+    """How it works, where something chose that; empty before, and where nothing chooses."""
+    critiqued: bool = False
+    """An answer of it was criticised: the next one is given whatever it is."""
+    draft: str = ""
+    """An answer that was objected to, until there is a better one."""
 
     def call(self, call_id: str) -> CallState | None:
         """The call of the current turn with that id."""
@@ -233,6 +241,11 @@ class Session:
     """The service's id of the newest reply, for its report on the cache."""
     readings: tuple[Reading, ...] = ()
     """Every text that was read, oldest first: where a value came from, what an approver must know of."""
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """What people wrote in the live run, oldest first."""
+        return tuple(one.text for one in self.heard.values() if self.run and one.run == self.run.id)
 
     @property
     def trust(self) -> Trust:

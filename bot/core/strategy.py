@@ -39,6 +39,9 @@ def next_action(
     if isinstance(proposal, (Wait, Finish, Note)):
         return proposal
     if limits.deadline(session, now) <= now:
+        if isinstance(proposal, AskModel) and proposal.read:
+            # No time for a side question: an answer that waits for its critique is not lost by that.
+            return Note((proposal.read(None),))
         return Finish("partial", "deadline")
     if isinstance(proposal, AskModel) and proposal.role == "agent":
         return _before_asking(proposal, session, run, caps, fold_at_tokens)

@@ -143,8 +143,6 @@ def test_a_value_that_cannot_be_is_refused_with_setting_value_line_and_what_is_a
     ("text", "built", "accepted"),
     [
         ('[untrusted]\nreading = "sealed"', "sealed reading is not built yet", 'the only accepted value is "open"'),
-        ("[loop]\nreflexion = true", "reflexion is not built yet", "the only accepted value is false"),
-        ('[loop]\nstrategy = "plan"', "other strategies are not built yet", 'the only accepted value is "react"'),
         ('[[tools.mcp]]\nname = "crm"', "MCP servers are not built yet", "remove [[tools.mcp]]"),
     ],
 )

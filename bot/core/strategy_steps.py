@@ -1,0 +1,60 @@
+"""What the events of strategies do to a session.
+
+What a strategy tells the model enters the transcript here, by the fold of an event: a text that only one request
+showed would break the prefix of the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from bot.core import events as e
+from bot.core.item import said
+from bot.core.replies import text_of
+from bot.core.state import Run, Session
+
+OPENINGS = {
+    "answer": "(This question was taken for one that needs no look-up: answer it directly. Should it need one after "
+    "all, use your tools.)",
+}
+"""What a path tells the model when it is chosen; nothing where it is not named."""
+AGAIN = """\
+(Your answer was read against the question and the results before anybody saw it, and this was objected to:
+
+{notes}
+
+Where that is right, correct it, with another look-up if one is needed; where it is wrong, keep what you wrote. Then \
+give the whole answer again: nobody saw the first one.)"""
+NO_NOTES = "The results do not support it."
+
+
+def _route_chosen(session: Session, event: e.RouteChosen) -> Session:
+    session = replace(session, run=replace(_live(session), path=event.path))
+    opening = OPENINGS.get(event.path)
+    return _tell(session, opening) if opening else session
+
+
+def _critiqued(session: Session, event: e.Critiqued) -> Session:
+    run = replace(_live(session), critiqued=True)
+    if event.ok:
+        return replace(session, run=run)
+    draft = text_of(run.reply.content) if run.reply else ""
+    session = replace(session, run=replace(run, draft=draft, reply=None))
+    return _tell(session, AGAIN.format(notes=event.notes or NO_NOTES))
+
+
+def _tell(session: Session, text: str) -> Session:
+    return replace(session, transcript=(*session.transcript, said("user", text, session.entries + 1)))
+
+
+def _live(session: Session) -> Run:
+    assert session.run is not None, "an event of a run outside a run"
+    return session.run
+
+
+STRATEGY_STEPS: dict[type[e.Event], Callable[[Session, Any], Session]] = {
+    e.RouteChosen: _route_chosen,
+    e.Critiqued: _critiqued,
+}
