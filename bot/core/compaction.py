@@ -13,6 +13,7 @@ from itertools import takewhile
 from typing import Literal
 
 from bot.core import events as e
+from bot.core import plans
 from bot.core.actions import AskModel
 from bot.core.item import Item, Message, said
 from bot.core.progress import fact_lines, parsed
@@ -71,6 +72,11 @@ def compacted(session: Session, through: int, why: Why, words: str | None = None
     parts += [f"Summary, written by a model and not verified:\n{words.strip()}"] if words and words.strip() else []
     if facts := _facts(gone):
         parts.append("What tools returned there (newest last):\n" + "\n".join(facts))
+    run = session.run
+    if run and run.plan:
+        parts.append("The plan, with its state:\n" + "\n".join(plans.lines(run.plan, ())))
+    if run and run.todo:
+        parts.append("Your to-do list:\n" + "\n".join(run.todo))
     if asked := _questions(session, through):
         parts.append("What people wrote in this run, verbatim:\n\n" + "\n\n".join(asked))
     summary = "\n\n".join(parts)

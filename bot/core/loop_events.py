@@ -16,10 +16,12 @@ class RouteChosen(Event):
 
 
 class PlanCommitted(Event):
-    """A plan was written down before anything untrusted was read."""
+    """A plan was written down; revision 0 before anything was read."""
 
     steps: list[dict[str, Any]]
+    """Each with tool, arguments (values, or where they come from) and why, in order."""
     revision: int = 0
+    """Counts the surprises that led to another plan."""
 
 
 class ModelRequested(Event):

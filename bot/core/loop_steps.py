@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bot.core import events as e
+from bot.core import plans, todo
 from bot.core.authority import Authority
 from bot.core.frozen import replace
 from bot.core.item import Item, said
@@ -14,6 +15,7 @@ from bot.core.labels import Label, Readers, Source, Trust
 from bot.core.progress import call_key, facts_of, offer
 from bot.core.replies import ENDS, NUDGE, asked_again
 from bot.core.state import CallState, Reading, Run, Session
+from bot.core.todo import TODO
 
 
 def label_of(kind: str, name: str, trust: str, readers: Any) -> Label:
@@ -126,21 +128,33 @@ def _returned(session: Session, event: e.ToolReturned) -> Session:
     done = event.ran and event.ok
     new = facts_of(call.tool, event.content) - run.facts if event.ok else frozenset()
     changed = done and call.authority >= Authority.LOCAL_WRITE
+    looked = done and call.tool != TODO
     run = replace(
         run,
         facts=run.facts | new,
         turn_facts=run.turn_facts + len(new) + changed,
         world=run.world + changed,
         tried=_forgive(run, call) if event.retryable else run.tried,
-        unverified=(*run.unverified, call.tool) if changed else () if done else run.unverified,
+        unverified=(*run.unverified, call.tool) if changed else () if looked else run.unverified,
+        plan=_plan_after(run, call, event),
+        todo=todo.lines(call.arguments) if done and not looked else run.todo,
     )
     if not event.ran and isinstance(event.content, dict) and event.content.get("refused") == "conclude now":
         run = replace(run, turn_refused_to_conclude=True)
     label = label_of("tool", call.tool, event.trust, event.readers) if event.ran else Label()
     reading = Reading(call.tool, label.trust, str(block["content"]), run.id, is_result=True)
-    readings = (*session.readings, reading) if done else session.readings
+    readings = (*session.readings, reading) if looked else session.readings
     session = replace(session, run=run, label=session.label.join(label), readings=readings)
     return session if run.open_calls else _turn_ended(session)
+
+
+def _plan_after(run: Run, call: CallState, event: e.ToolReturned) -> plans.Plan | None:
+    if run.plan and event.ran:
+        return plans.after_call(run.plan, call.tool, ok=event.ok)
+    refused = event.content.get("refused") if isinstance(event.content, dict) else None
+    if run.plan and refused == plans.UNPLANNED:
+        return replace(run.plan, surprise=run.plan.surprise or f"No step that was left was for {call.tool}.")
+    return run.plan
 
 
 def _turn_ended(session: Session) -> Session:

@@ -49,8 +49,8 @@ class CapsTable(_Table):
 class LoopTable(_Table):
     """How a run reasons."""
 
-    strategy: Literal["react", "router"] = "react"
-    routes: dict[str, Literal["react", "answer"]] = {}
+    strategy: Literal["react", "plan", "router"] = "react"
+    routes: dict[str, Literal["react", "plan", "answer"]] = {}
     """For the router: a word of the question, any case -> its path, decided without asking a model."""
     parallel: bool = False
     """Whether parallel-safe calls of one turn run side by side."""

@@ -16,6 +16,7 @@ from typing import Any
 from bot.core.authority import Authority
 from bot.core.canon import canonical
 from bot.core.state import Run, Tried
+from bot.core.todo import TODO
 
 MAX_FACTS_PER_RESULT = 2_000
 _TIMESTAMP = re.compile(r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?$")
@@ -40,7 +41,8 @@ def parsed(text: Any) -> Any:
 def fact_lines(tool: str, content: Any) -> list[str]:
     """The same facts as people and models read them, each once, in the order they stand."""
     found: dict[str, None] = {}
-    _walk(tool, content, found)
+    if tool != TODO:
+        _walk(tool, content, found)
     return list(found)
 
 

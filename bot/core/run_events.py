@@ -21,6 +21,8 @@ class RunStarted(Event):
     """The asker began anew: nothing said or read before enters this run."""
     by_bot: bool = False
     """An allow-listed bot asked; at most 10 such runs in a thread."""
+    tools: list[str] = []
+    """Names of the tools that are offered to it; a plan may name no other."""
     policy_version: str
     """Digest of the policy without model, caps and loop settings; approvals are bound to it."""
 

@@ -68,6 +68,7 @@ def _run_started(session: Session, event: e.RunStarted) -> Session:
     started = session.last_at
     budget = (datetime.fromisoformat(event.deadline) - started).total_seconds() if started else 0.0
     run = Run(event.run_id, event.principal, event.policy_version, budget, began=session.entries + 1)
+    run = replace(run, tools=tuple(event.tools))
     bots = session.bot_runs + event.by_bot
     if event.fresh:
         # Nothing of before is in the prompt any more, so nothing of it lowers what this run may do.

@@ -11,6 +11,7 @@ from bot.core.authority import Authority
 from bot.core.events import ModelReplied, Usage
 from bot.core.item import Item
 from bot.core.labels import Label, Trust
+from bot.core.plans import Plan
 from bot.core.words import ThreadId
 
 
@@ -147,6 +148,14 @@ class Run:
     """Changes that were made and that nothing was read after."""
     path: str = ""
     """How it works, where something chose that; empty before, and where nothing chooses."""
+    tools: tuple[str, ...] = ()
+    """Names of what it was offered when it began."""
+    plan: Plan | None = None
+    """The newest one that was committed; none before, and none once planning was given up."""
+    drafting: int = 0
+    """How often the plan under way was asked for; 0 when none is."""
+    todo: tuple[str, ...] = ()
+    """The model's own list, a line an item, for progress."""
     critiqued: bool = False
     """An answer of it was criticised: the next one is given whatever it is."""
     draft: str = ""

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from bot.core import events as e
+from bot.core import plans
 from bot.core.item import said
 from bot.core.replies import text_of
 from bot.core.state import Run, Session
@@ -18,6 +19,7 @@ from bot.core.state import Run, Session
 OPENINGS = {
     "answer": "(This question was taken for one that needs no look-up: answer it directly. Should it need one after "
     "all, use your tools.)",
+    "plan": plans.ASK,
 }
 """What a path tells the model when it is chosen; nothing where it is not named."""
 AGAIN = """\
@@ -31,9 +33,23 @@ NO_NOTES = "The results do not support it."
 
 
 def _route_chosen(session: Session, event: e.RouteChosen) -> Session:
-    session = replace(session, run=replace(_live(session), path=event.path))
-    opening = OPENINGS.get(event.path)
-    return _tell(session, opening) if opening else session
+    run = _live(session)
+    was_planning, text = run.path == "plan", OPENINGS.get(event.path, "")
+    run = replace(run, path=event.path)
+    if event.path == "plan":
+        text = plans.ASK_AGAIN.replace("{why}", event.why) if was_planning else text
+        run = replace(run, drafting=run.drafting + 1, reply=None)
+    elif was_planning:
+        text = plans.GIVE_UP.replace("{why}", event.why)
+        run = replace(run, plan=None, drafting=0, reply=None)
+    session = replace(session, run=run)
+    return _tell(session, text) if text else session
+
+
+def _plan_committed(session: Session, event: e.PlanCommitted) -> Session:
+    run = _live(session)
+    plan = plans.committed(run.plan, event.steps, event.revision)
+    return _tell(replace(session, run=replace(run, plan=plan, drafting=0, reply=None)), plans.GO_ON)
 
 
 def _critiqued(session: Session, event: e.Critiqued) -> Session:
@@ -56,5 +72,6 @@ def _live(session: Session) -> Run:
 
 STRATEGY_STEPS: dict[type[e.Event], Callable[[Session, Any], Session]] = {
     e.RouteChosen: _route_chosen,
+    e.PlanCommitted: _plan_committed,
     e.Critiqued: _critiqued,
 }

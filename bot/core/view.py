@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from bot.core import plans
 from bot.core.authority import Authority
 from bot.core.effects import Answer, Card, CardCall, Progress
 from bot.core.labels import Trust
@@ -14,6 +15,7 @@ from bot.core.outcomes import unverified
 from bot.core.policy import Policy
 from bot.core.replies import text_of
 from bot.core.state import Approval, Reading, Run, Session
+from bot.core.todo import TODO
 
 QUOTE_CHARACTERS = 600
 """Of each untrusted text on a card; the rest is counted. A phone shows about this much at once."""
@@ -25,10 +27,18 @@ _URL = re.compile(r"https?://[^\s<>|\"'`]+")
 def progress(session: Session, state: Literal["working", "waiting", "done", "stopped"]) -> Progress:
     """The one progress message of the live run."""
     run = _live(session)
-    open_steps = len(run.open_calls)
-    done = run.steps[: len(run.steps) - open_steps]
-    steps = [f"✓ {_words(tool)}" for tool in done] + [f"… {_words(tool)}" for tool in run.steps[len(done) :]]
-    return Progress(key=f"progress:{run.id}", steps=steps, state=state, badge=badge(session))
+    return Progress(key=f"progress:{run.id}", steps=_steps(run), state=state, badge=badge(session))
+
+
+def _steps(run: Run) -> list[str]:
+    """The plan, else the model's own list, else the tools that were called."""
+    if run.plan:
+        return plans.lines(run.plan, [call.tool for call in run.open_calls])
+    if run.todo:
+        return list(run.todo)
+    done = run.steps[: len(run.steps) - len(run.open_calls)]
+    marked = [("✓", tool) for tool in done] + [("…", tool) for tool in run.steps[len(done) :]]
+    return [f"{mark} {_words(tool)}" for mark, tool in marked if tool != TODO]
 
 
 def badge(session: Session) -> str:

@@ -34,6 +34,7 @@ async def begin(desk: Desk, writer: Writer, item: InboxItem, accepted: Accepted)
         policy_version=desk.policy.version,
         fresh=fresh,
         by_bot=accepted.person.is_bot,
+        tools=[spec.name for spec in desk.toolbox.specs(writer.session.thread.channel)],
     )
     events: list[e.Event] = [started]
     if accepted.body.get("thread_reply") and not writer.session.heard and not fresh:

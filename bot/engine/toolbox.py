@@ -21,6 +21,7 @@ from bot.core.errors import Misconfigured
 from bot.core.labels import Trust
 from bot.core.policy import Policy, ToolPolicy
 from bot.core.tool import SealedText, Tool, ToolContext, ToolError, ToolResult, ToolSpec
+from bot.engine.own_tools import OWN_TOOLS
 from bot.engine.ports import Clock, Tracer
 
 NOTHING = "(nothing: the tool ran and returned nothing)"
@@ -45,7 +46,7 @@ class LocalToolbox:
         self._policy = policy
         self._tools: dict[str, Tool] = {}
         faults: list[str] = []
-        for one in tools:
+        for one in (*tools, *OWN_TOOLS):
             if one.name in self._tools:
                 faults.append(f"two tools are called {one.name!r}; rename one or drop its module from [tools]")
             self._tools[one.name] = one

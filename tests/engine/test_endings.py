@@ -67,7 +67,7 @@ async def test_the_last_turn_s_calls_still_run_and_code_writes_the_partial() -> 
     assert "3 steps" in finished["text"] and "get_order" in finished["text"]
 
 
-@pytest.mark.parametrize(("caps", "stop"), [({"tokens": 2500}, "token_budget"), ({"usd": 0.02}, "cost_budget")])
+@pytest.mark.parametrize(("caps", "stop"), [({"tokens": 3000}, "token_budget"), ({"usd": 0.02}, "cost_budget")])
 async def test_a_budget_is_never_passed(caps: dict[str, Any], stop: str) -> None:
     """The worst case is reserved before the call."""
     turns = [Says(calls=[("get_order", {"order_id": f"10{number:02d}"})]) for number in range(40)]
