@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from bot.core.tool import ToolError
 from bot.engine.ports import ModelFailure
 from bot.lab.twins import Says
-from tests.builders import GET_ORDER, GET_TICKET, ISSUE_CREDIT, make_tool
+from tests.builders import GET_ORDER, GET_TICKET, make_tool
 from tests.engine.oracles import ends, is_append_only, policy_with, sent
 from tests.world import World
-
-TOOLS = ("get_order", "get_ticket", "issue_credit")
 
 
 def _call(tool: str, order: str = "4921", text: str = "") -> Says:
@@ -247,66 +241,3 @@ async def test_an_objection_to_a_planned_answer_is_answered_within_the_plan() ->
     world.model.by_role = {"critique": [Says('{"ok": false, "notes": "It says 900."}')]}
 
     assert (await ends(world))["text"] == "900.00."
-
-
-TURN = st.one_of(
-    st.builds(
-        lambda text, calls: Says(text, [(one, {"order_id": order}) for one, order in calls]),
-        st.sampled_from(["", "Done.", _plan("get_order", "get_ticket").text]),
-        st.lists(
-            st.tuples(st.sampled_from([*TOOLS, "no_such_tool"]), st.sampled_from(["4921", "1111", "bad"])), max_size=3
-        ),
-    ),
-    st.lists(st.sampled_from([*TOOLS, "get_moon"]), max_size=4).map(lambda tools: _plan(*tools)),
-)
-
-
-def _oracle(world: World) -> None:
-    """Walk the raw log: whatever started while a plan held must be crossed off that plan."""
-    path, left, called = "", Counter[str](), dict[str, str]()
-    for entry in world.log:
-        payload: dict[str, Any] = dict(entry.payload or {})
-        match entry.type:
-            case "RunStarted":
-                path, left = "", Counter[str]()
-            case "RouteChosen":
-                path, left = payload["path"], Counter[str]()
-            case "PlanCommitted":
-                assert path == "plan" and payload["revision"] <= 3
-                left = Counter(one["tool"] for one in payload["steps"])
-            case "ToolRequested":
-                called[payload["call_id"]] = payload["tool"]
-            case "ToolStarted" if path != "react":
-                tool = called[payload["call_id"]]
-                assert left[tool] > 0, f"{tool} ran and no step was left for it"
-                left[tool] -= 1
-            case _:
-                pass
-    results = Counter(one["call_id"] for one in world.of("ToolReturned"))
-    assert results == Counter(one["call_id"] for one in world.of("ToolRequested")), "one result for each call"
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(TURN, min_size=1, max_size=9))
-def test_nothing_runs_that_the_plan_of_the_moment_does_not_name(turns: list[Says]) -> None:
-    """Random scripts; each question ends once, and what was sent is never rewritten."""
-    world = World([*turns, DONE], policy=policy_with(loop={"strategy": "plan"}, caps={"barren_turns": 6, "turns": 14}))
-
-    asyncio.run(_played(world))
-
-    _oracle(world)
-    assert [one["messages"] for one in world.of("RunFinished")] == [["1.0"]]
-    assert is_append_only(world)
-    assert world.tracer.faults == []
-
-
-async def _played(world: World) -> None:
-    await world.says("please")
-    await world.settle()
-    world.clock.advance(100_000)
-    await world.settle()
-
-
-def test_the_tools_of_these_tests_are_the_ones_of_the_world() -> None:
-    """Names in the scripts above are real ones."""
-    assert {one.name for one in (GET_ORDER, GET_TICKET, ISSUE_CREDIT)} == set(TOOLS)
