@@ -8,7 +8,7 @@ from typing import Any
 
 from bot.core.chain import Entry, verify
 from bot.core.policy import Policy
-from bot.core.strategies.choice import strategy_for
+from bot.core.strategies import strategy_for
 from bot.core.tool import Tool
 from bot.core.words import ThreadId
 from bot.engine.desk import Desk

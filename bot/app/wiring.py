@@ -16,7 +16,7 @@ from bot.app.prompt import SYSTEM_PROMPT
 from bot.app.settings import Settings
 from bot.claude.client import Claude
 from bot.core.policy import Policy
-from bot.core.strategies.choice import strategy_for
+from bot.core.strategies import strategy_for
 from bot.engine.desk import Desk
 from bot.engine.toolbox import LocalToolbox
 from bot.slack.calls import make_client

@@ -13,6 +13,8 @@ class RouteChosen(Event):
     path: str
     why: str = ""
     """In the router's own words where a model picked it."""
+    instruction: str = ""
+    """What the model is told of it, as it enters the conversation; empty: nothing."""
 
 
 class PlanCommitted(Event):

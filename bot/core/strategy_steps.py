@@ -16,12 +16,6 @@ from bot.core.item import said
 from bot.core.replies import text_of
 from bot.core.state import Run, Session
 
-OPENINGS = {
-    "answer": "(This question was taken for one that needs no look-up: answer it directly. Should it need one after "
-    "all, use your tools.)",
-    "plan": plans.ASK,
-}
-"""What a path tells the model when it is chosen; nothing where it is not named."""
 AGAIN = """\
 (Your answer was read against the question and the results before anybody saw it, and this was objected to:
 
@@ -34,22 +28,18 @@ NO_NOTES = "The results do not support it."
 
 def _route_chosen(session: Session, event: e.RouteChosen) -> Session:
     run = _live(session)
-    was_planning, text = run.path == "plan", OPENINGS.get(event.path, "")
-    run = replace(run, path=event.path)
-    if event.path == "plan":
-        text = plans.ASK_AGAIN.replace("{why}", event.why) if was_planning else text
-        run = replace(run, drafting=run.drafting + 1, reply=None)
-    elif was_planning:
-        text = plans.GIVE_UP.replace("{why}", event.why)
-        run = replace(run, plan=None, drafting=0, reply=None)
-    session = replace(session, run=run)
-    return _tell(session, text) if text else session
+    if event.path != "plan":
+        run = replace(run, plan=None, drafting=0)
+    elif event.instruction:
+        run = replace(run, drafting=run.drafting + 1)
+    session = replace(session, run=replace(run, path=event.path))
+    return _tell(session, event.instruction) if event.instruction else session
 
 
 def _plan_committed(session: Session, event: e.PlanCommitted) -> Session:
     run = _live(session)
     plan = plans.committed(run.plan, event.steps, event.revision)
-    return _tell(replace(session, run=replace(run, plan=plan, drafting=0, reply=None)), plans.GO_ON)
+    return _tell(replace(session, run=replace(run, plan=plan, drafting=0)), plans.GO_ON)
 
 
 def _critiqued(session: Session, event: e.Critiqued) -> Session:
@@ -57,12 +47,14 @@ def _critiqued(session: Session, event: e.Critiqued) -> Session:
     if event.ok:
         return replace(session, run=run)
     draft = text_of(run.reply.content) if run.reply else ""
-    session = replace(session, run=replace(run, draft=draft, reply=None))
+    session = replace(session, run=replace(run, draft=draft))
     return _tell(session, AGAIN.format(notes=event.notes or NO_NOTES))
 
 
 def _tell(session: Session, text: str) -> Session:
-    return replace(session, transcript=(*session.transcript, said("user", text, session.entries + 1)))
+    """The model is told that, and has to answer: what it said before is no ending any more."""
+    told = said("user", text, session.entries + 1)
+    return replace(session, run=replace(_live(session), reply=None), transcript=(*session.transcript, told))
 
 
 def _live(session: Session) -> Run:

@@ -141,7 +141,7 @@ def answer(session: Session, *, outcome: str, stop_reason: str, text: str, refer
         outcome=outcome,
         stop_reason=stop_reason,
         text=text,
-        by_model=outcome == "answered" or stop_reason in ("max_tokens", "context_window") or bool(run.draft),
+        by_model=outcome == "answered" or stop_reason in ("max_tokens", "context_window") or (bool(run.draft) and run.draft in text),
         asker=run.principal,
         trusted_urls=trusted_urls(session.readings),
         badge=badge(session),

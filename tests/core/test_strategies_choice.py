@@ -11,27 +11,28 @@ from bot.core import events as e
 from bot.core.actions import AskModel, Finish, Note, Wait
 from bot.core.events import parse_event
 from bot.core.policy import LoopTable
-from bot.core.strategies.choice import PATHS, strategy_for
+from bot.core.strategies import STRATEGIES, strategy_for
 from bot.core.strategies.plan import Plan
 from bot.core.strategies.react import React
 from bot.core.strategies.reflexion import Reflexion
 from bot.core.strategies.router import DESCRIBED, Router
 from tests.builders import GET_ORDER, Story
 
-STRATEGIES = get_args(LoopTable.model_fields["strategy"].annotation)
+NAMES = get_args(LoopTable.model_fields["strategy"].annotation)
 
 
 def test_every_strategy_that_the_policy_allows_is_there() -> None:
     """And whatever a rule may name, and a router is told of, is a path."""
-    assert {"react": React, "plan": Plan, "router": Router}.items() <= {
-        one: type(strategy_for(LoopTable(strategy=one))) for one in STRATEGIES
-    }.items()
-    for path in PATHS:
+    found = {name: type(strategy_for(LoopTable(strategy=name))) for name in NAMES}
+    paths = {*NAMES, "answer"} - {"router"}
+
+    assert {"react": React, "plan": Plan, "router": Router}.items() <= found.items()
+    assert set(STRATEGIES) == set(NAMES) and paths <= set(DESCRIBED)
+    for path in paths:
         assert LoopTable.model_validate({"routes": {"word": path}}).routes == {"word": path}
-    assert set(DESCRIBED) >= set(PATHS)
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("name", NAMES)
 def test_each_waits_for_a_question_wrapped_or_not(name: Any) -> None:
     """Nothing is proposed of nothing."""
     for reflexion in (False, True):
@@ -67,7 +68,7 @@ def test_planning_is_opened_by_an_event() -> None:
     story = Story().asked()
     proposal = Plan().propose(story.session)
 
-    assert proposal == Note((e.RouteChosen(path="plan", why="as configured"),))
+    assert isinstance(proposal, Note) and [one.type for one in proposal.events] == ["RouteChosen"]
     assert "plan before you act" in str(story.add(*proposal.events).session.transcript[-1].content)
 
 

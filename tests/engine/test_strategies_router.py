@@ -28,7 +28,8 @@ async def test_the_small_model_picks_the_path_and_the_log_says_why() -> None:
 
     await ends(world, "good morning")
 
-    assert world.of("RouteChosen") == [{"type": "RouteChosen", "path": "answer", "why": "a greeting"}]
+    [chosen] = world.of("RouteChosen")
+    assert (chosen["path"], chosen["why"]) == ("answer", "a greeting")
     assert [one.role for one in world.model.requests] == ["router", "agent", "agent"]
     assert world.kinds.index("RouteChosen") < world.kinds.index("ToolRequested")
 
@@ -101,7 +102,7 @@ async def test_a_rule_fits_whole_words_only(text: str) -> None:
 
     await ends(world, text)
 
-    assert world.of("RouteChosen")[0] == {"type": "RouteChosen", "path": "react", "why": "w"}
+    assert world.of("RouteChosen")[0] == {"type": "RouteChosen", "path": "react", "why": "w", "instruction": ""}
 
 
 async def test_it_is_asked_once_a_run_and_sees_the_question_alone() -> None:
@@ -163,3 +164,15 @@ async def test_a_stop_during_the_question_ends_the_run_at_once() -> None:
 
     assert world.of("RunFinished")[0]["stop_reason"] == "cancelled"
     assert world.of("RouteChosen") == []
+
+
+async def test_a_plan_may_be_the_path() -> None:
+    """It opens itself, and its end is the run's."""
+    steps = '{"steps": [{"tool": "get_order", "arguments": {}, "why": "see it"}]}'
+    world = _world(Says('{"path": "plan", "why": "many steps"}'), turns=(LOOK, Says(steps), LOOK, DONE))
+
+    finished = await ends(world)
+
+    assert [one["path"] for one in world.of("RouteChosen")] == ["plan", "plan", "plan"]
+    assert [one["ran"] for one in world.of("ToolReturned")] == [False, True]
+    assert finished["text"] == "54.00." and len(world.of("PlanCommitted")) == 1

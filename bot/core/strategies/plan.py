@@ -36,8 +36,8 @@ class Plan:
         run = session.run
         if run is None:
             return Wait("nobody asked anything")
-        if not run.path:
-            return Note((RouteChosen(path="plan", why="as configured"),))
+        if run.path in ("", "plan") and run.plan is None and not run.drafting:
+            return Note((RouteChosen(path="plan", why="a plan comes first", instruction=plans.ASK),))
         proposal = self._react.propose(session)
         if run.path != "plan" or run.reply is None:
             return self._revised(run, proposal) if run.path == "plan" else proposal
@@ -79,12 +79,12 @@ def _judged(run: Run, text: str) -> Event:
         steps = plans.steps_in(text, run.tools)
     except ModelMistake as mistake:
         if run.drafting >= TRIES:
-            return RouteChosen(path="react", why=f"No plan came of it. {mistake}")
-        return RouteChosen(path="plan", why=str(mistake))
+            return _without(f"No plan came of it. {mistake}")
+        return _once_more(str(mistake))
     if run.plan is None:
         return PlanCommitted(steps=steps)
     if run.plan.revision >= plans.MOST_REVISIONS:
-        return RouteChosen(path="react", why=_TOO_MANY)
+        return _without(_TOO_MANY)
     return PlanCommitted(steps=steps, revision=run.plan.revision + 1)
 
 
@@ -94,5 +94,13 @@ _TOO_MANY = f"The plan was revised {plans.MOST_REVISIONS} times already."
 def _another(run: Run, why: str) -> Event:
     assert run.plan is not None
     if run.plan.revision >= plans.MOST_REVISIONS:
-        return RouteChosen(path="react", why=f"{why} {_TOO_MANY}")
-    return RouteChosen(path="plan", why=why)
+        return _without(f"{why} {_TOO_MANY}")
+    return _once_more(why)
+
+
+def _once_more(why: str) -> RouteChosen:
+    return RouteChosen(path="plan", why=why, instruction=plans.ASK_AGAIN.replace("{why}", why))
+
+
+def _without(why: str) -> RouteChosen:
+    return RouteChosen(path="react", why=why, instruction=plans.GIVE_UP.replace("{why}", why))

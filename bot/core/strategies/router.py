@@ -29,6 +29,12 @@ you. The paths:
 {paths}
 Reply with one JSON object and nothing else: {{"path": "<one of the paths>", "why": "<at most 20 words>"}}"""
 QUESTION_CHARACTERS = 8_000
+DIRECTLY = (
+    "(This question was taken for one that needs no look-up: answer it directly. Should it need one after all, use "
+    "your tools.)"
+)
+INSTRUCTIONS = {"answer": DIRECTLY}
+"""What the model is told of a path that is no strategy of its own."""
 REPLY_TOKENS = 256
 WHY_CHARACTERS = 300
 
@@ -59,12 +65,16 @@ class Router:
     def _by_rule(self, question: str) -> RouteChosen | None:
         spoken = set(re.findall(r"\w+", question.casefold()))
         fits = next((word for word in self._routes if word in spoken), None)
-        return RouteChosen(path=self._routes[fits], why=f"the word {fits!r}, by [loop.routes]") if fits else None
+        return _chosen(self._routes[fits], f"the word {fits!r}, by [loop.routes]") if fits else None
 
     def _read(self, text: str | None) -> RouteChosen:
         said_so = object_in(text) or {}
         path = said_so.get("path")
         if not isinstance(path, str) or path not in self._paths:
             why = "the router could not be asked" if text is None else "the router named no path"
-            return RouteChosen(path=DEFAULT, why=f"{why}; the default is taken")
-        return RouteChosen(path=path, why=words(said_so.get("why"), WHY_CHARACTERS))
+            return _chosen(DEFAULT, f"{why}; the default is taken")
+        return _chosen(path, words(said_so.get("why"), WHY_CHARACTERS))
+
+
+def _chosen(path: str, why: str) -> RouteChosen:
+    return RouteChosen(path=path, why=why, instruction=INSTRUCTIONS.get(path, ""))
