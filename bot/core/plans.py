@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bot.core.canon import hidden_characters
 from bot.core.errors import ModelMistake
+from bot.core.frozen import replace
 from bot.core.todo import TODO
 from bot.core.verdicts import object_in
 

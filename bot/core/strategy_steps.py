@@ -7,11 +7,11 @@ showed would break the prefix of the next.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from bot.core import events as e
 from bot.core import plans
+from bot.core.frozen import replace
 from bot.core.item import said
 from bot.core.replies import text_of
 from bot.core.state import Run, Session

@@ -141,13 +141,18 @@ def answer(session: Session, *, outcome: str, stop_reason: str, text: str, refer
         outcome=outcome,
         stop_reason=stop_reason,
         text=text,
-        by_model=outcome == "answered" or stop_reason in ("max_tokens", "context_window") or (bool(run.draft) and run.draft in text),
+        by_model=_by_model(run, outcome, stop_reason, text),
         asker=run.principal,
         trusted_urls=trusted_urls(session.readings),
         badge=badge(session),
         unverified=list(unverified(run)) if outcome == "answered" else [],
         reference=reference,
     )
+
+
+def _by_model(run: Run, outcome: str, stop_reason: str, text: str) -> bool:
+    drafted = bool(run.draft) and run.draft in text
+    return outcome == "answered" or stop_reason in ("max_tokens", "context_window") or drafted
 
 
 def trusted_urls(readings: Sequence[Reading]) -> list[str]:

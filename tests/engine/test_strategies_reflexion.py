@@ -162,6 +162,7 @@ async def test_an_answer_that_was_objected_to_is_shown_where_no_better_one_could
 
     assert finished["stop_reason"] == stop
     assert "So far:\n\nFirst." in finished["text"]
+    assert world.answers[0]["by_model"]
 
 
 async def test_only_an_answer_is_criticised() -> None:
