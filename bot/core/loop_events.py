@@ -18,7 +18,7 @@ class RouteChosen(Event):
 
 
 class PlanCommitted(Event):
-    """A plan was written down; revision 0 before anything was read."""
+    """A plan was written down; the first of a run before any of its calls was made."""
 
     steps: list[dict[str, Any]]
     """Each with tool, arguments (values, or where they come from) and why, in order."""

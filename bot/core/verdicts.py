@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from typing import Any
 
 from bot.core.canon import clean, without_hidden
 
-_FENCED = re.compile(r"^```(?:json)?[ \t]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
+_OPENS = ("```json", "```")
 
 
 def object_in(text: str | None) -> dict[str, Any] | None:
@@ -17,12 +16,19 @@ def object_in(text: str | None) -> dict[str, Any] | None:
 
     A key that stands twice makes it no object: two readers would not agree on what it says.
     """
-    found = _FENCED.findall(text or "")
     try:
-        value = json.loads(found[0] if len(found) == 1 else text or "", object_pairs_hook=_once)
+        value = json.loads(_unfenced(text or ""), object_pairs_hook=_once)
     except (ValueError, RecursionError):
         return None
     return clean(value) if isinstance(value, dict) else None
+
+
+def _unfenced(text: str) -> str:
+    lines = text.split("\n")
+    fences = [place for place, line in enumerate(lines) if line.startswith("```")]
+    if len(fences) != 2 or lines[fences[0]].strip() not in _OPENS or lines[fences[1]].strip() != "```":
+        return text
+    return "\n".join(lines[fences[0] + 1 : fences[1]])
 
 
 def words(value: Any, limit: int) -> str:
