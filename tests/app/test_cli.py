@@ -177,7 +177,11 @@ async def test_a_tool_module_beside_the_named_policy_file_is_used(plimsoll: Comm
     ended = await plimsoll("tools", "list", PLIMSOLL_CONFIG="elsewhere/p.toml")
 
     assert ended.code == 0
-    assert ended.out.split() == [*("ring_the_bell", "send", "output", "untrusted,", "always", "asks")]
+    listed = [line.split() for line in ended.out.splitlines()]
+    assert listed == [
+        ["ring_the_bell", "send", "output", "untrusted,", "always", "asks"],
+        ["todo", "observe", "output", "internal"],
+    ]
 
 
 async def test_a_policy_that_does_not_fit_the_tools_ends_with_two(plimsoll: Command, tmp_path: Path) -> None:
@@ -194,7 +198,7 @@ async def test_a_good_configuration_ends_with_nought(plimsoll: Command) -> None:
     ended = await plimsoll("config", "check")
 
     assert (ended.code, ended.errors) == (0, "")
-    assert "good; 11 tools" in ended.out
+    assert "good; 12 tools" in ended.out
 
 
 @pytest.mark.parametrize("url", [f"redis://{NOBODY}/0", f"redis://:hunter2@{NOBODY}/0", "unix:///no/such/socket"])
