@@ -18,7 +18,7 @@ from bot.engine.toolbox import LocalToolbox
 from bot.engine.worker import Worker
 from bot.lab.clock import LabClock
 from bot.lab.memory import MemoryStore
-from bot.lab.twins import Says, Silent, TwinModel, TwinPeople, TwinSurface
+from bot.lab.twins import Says, Script, Silent, TwinModel, TwinPeople, TwinSurface
 from tests.builders import GET_ORDER, GET_TICKET, ISSUE_CREDIT, POLICY, THREAD
 
 STAFF = ("U0ALICE", "U0BOB", "U0CAROL", "U0DAVE", "U0ERIN", "U0MALLORY")
@@ -28,7 +28,7 @@ STAFF = ("U0ALICE", "U0BOB", "U0CAROL", "U0DAVE", "U0ERIN", "U0MALLORY")
 class World:
     """People on one side, tools and a scripted model on the other."""
 
-    turns: Sequence[Says | ModelFailure]
+    turns: Sequence[Says | ModelFailure] | Script
     tools: Sequence[Tool] = (GET_ORDER, GET_TICKET, ISSUE_CREDIT)
     policy: Policy = POLICY
     thread: ThreadId = THREAD

@@ -29,6 +29,13 @@ class AskModel:
 
 
 @dataclass(frozen=True)
+class AskBranches:
+    """Ask for one reply of each of these investigations, side by side."""
+
+    numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class RunTools:
     """Bring these calls, one stage, before the gate and run what it allows."""
 
@@ -64,4 +71,4 @@ class Finish:
     lost_usd: float = 0.0
 
 
-Action = AskModel | RunTools | Note | Wait | Finish
+Action = AskModel | AskBranches | RunTools | Note | Wait | Finish

@@ -77,9 +77,8 @@ def room_for(
 
     `usd_of(input_tokens, output_tokens)` gives dollars at the dearest.
     """
-    lost = run.lost_tokens + run.reserved_tokens
-    tokens_left = caps.tokens - run.usage.total - lost - worst_input
-    usd_left = caps.usd - run.cost_usd - run.lost_usd - run.reserved_usd - usd_of(worst_input, 0)
+    tokens_left = caps.tokens - run.tokens_spent - worst_input
+    usd_left = caps.usd - run.usd_spent - usd_of(worst_input, 0)
     per_output = usd_of(worst_input, 1) - usd_of(worst_input, 0)
     affordable = int(usd_left / per_output) if per_output > 0 else max_output
     output = min(max_output, tokens_left, affordable)

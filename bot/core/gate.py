@@ -46,7 +46,7 @@ class Refused:
     reason: str
     ceiling: Authority
     code: str
-    """`conclude now`, `repetition`, `denied`, `expired`, `nobody may approve`."""
+    """`conclude now`, `read only`, `repetition`, `denied`, `expired`, `nobody may approve`."""
 
 
 Verdict = Allowed | NeedsApproval | Refused
@@ -75,16 +75,41 @@ def admit(call: ToolCall, session: Session, policy: Policy) -> Verdict:
 
 def needs_person(call: ToolCall, session: Session, policy: Policy) -> bool:
     """Whether the ceiling alone would stop it: then its approvers and precondition must be looked up."""
+    if session.run and _branch_of(call, session.run):
+        return False
     return call.spec.always_ask or call.spec.authority > ceiling_for(session.label, policy)
 
 
+def _branch_of(call: ToolCall, run: Run) -> int:
+    state = run.call(call.call_id)
+    return state.branch if state else 0
+
+
+def _beyond_looking(call: ToolCall, run: Run, ceiling: Authority) -> Refused | None:
+    """An investigation looks things up, asks nobody, and runs nothing once it has ended."""
+    number = _branch_of(call, run)
+    if not number:
+        return None
+    if call.spec.authority > Authority.OBSERVE or call.spec.always_ask:
+        reason = (
+            f"An investigation only looks things up, so {call.spec.name} was not made and nobody was asked. "
+            "Name in your conclusion what should be done."
+        )
+        return Refused(reason, ceiling, "read only")
+    if run.inquiry is None or run.inquiry.branch(number).ended:
+        return Refused("This investigation has ended; no further call of it is made.", ceiling, "conclude now")
+    return None
+
+
 def _refused_anyway(call: ToolCall, run: Run, policy: Policy, ceiling: Authority) -> Refused | None:
+    if refused := _beyond_looking(call, run, ceiling):
+        return refused
     approval = newest_for(run, call.call_id)
     if approval is None and past_soft_limit(run, policy.caps):
         reason = "Most of the budget is used: conclude now with what you have; no further call is made."
         return Refused(reason, ceiling, "conclude now")
     state = run.call(call.call_id)
-    again = offer(run, call_key(call.spec.name, call.arguments), call.spec.authority)
+    again = offer(run, call_key(call.spec.name, call.arguments, _branch_of(call, run)), call.spec.authority)
     if not (state and state.verdict) and again.offers > 1:
         reason = (
             "This exact call was already made and nothing has changed since. Use that result, "

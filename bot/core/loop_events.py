@@ -21,7 +21,11 @@ class PlanCommitted(Event):
     """A plan was written down; the first of a run before any of its calls was made."""
 
     steps: list[dict[str, Any]]
-    """Each with tool, arguments (values, or where they come from) and why, in order."""
+    """Each with tool, arguments (values, or where they come from) and why, in order.
+
+    Of investigations: `branch` (its number), `question` and `rounds` (replies it may have); in a later revision
+    `branch`, why it `ended` without a conclusion, and the usage that was `lost` with it.
+    """
     revision: int = 0
     """Counts the surprises that led to another plan."""
 
@@ -32,6 +36,8 @@ class ModelRequested(Event):
     turn: int
     """Counts from 1 within the run."""
     role: Role = "agent"
+    branch: int = 0
+    """The investigation that is asked; 0: the conversation itself."""
     reserved_tokens: int
     reserved_usd: float = 0.0
     model: str
@@ -51,6 +57,8 @@ class ModelReplied(Event):
 
     turn: int
     role: Role = "agent"
+    branch: int = 0
+    """The investigation that replied; 0: the conversation itself."""
     content: list[dict[str, Any]]
     """Blocks as received, in order."""
     stop_reason: str
@@ -85,6 +93,8 @@ class ToolRequested(Event):
     """Calls of one turn with the same number run side by side; stages in rising order."""
     invalid: str = ""
     """Why it can never run as asked; empty when it fits the tool's schema."""
+    branch: int = 0
+    """The investigation that asked for it; 0: the conversation itself."""
 
 
 class GateDecided(Event):

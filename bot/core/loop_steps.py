@@ -6,14 +6,14 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from bot.core import branches, plans, todo
 from bot.core import events as e
-from bot.core import plans, todo
 from bot.core.authority import Authority
 from bot.core.frozen import replace
 from bot.core.item import Item, said
 from bot.core.labels import Label, Readers, Source, Trust
 from bot.core.progress import call_key, facts_of, offer
-from bot.core.replies import ENDS, NUDGE, asked_again
+from bot.core.replies import ENDS, NUDGE, asked_again, usable
 from bot.core.state import CallState, Reading, Run, Session
 from bot.core.todo import TODO
 
@@ -27,6 +27,8 @@ def label_of(kind: str, name: str, trust: str, readers: Any) -> Label:
 
 def _requested(session: Session, event: e.ModelRequested) -> Session:
     run = _live(session)
+    if event.branch:
+        return replace(session, run=branches.requested(run, event))
     # A request that is followed by another one, not by a reply, may have been charged: at its worst for the
     # budgets, and for the books by what it is known to have used.
     run = replace(
@@ -49,6 +51,8 @@ def _requested(session: Session, event: e.ModelRequested) -> Session:
 
 def _replied(session: Session, event: e.ModelReplied) -> Session:
     run = _live(session)
+    if event.branch:
+        return branches.replied(session, event)
     run = replace(
         run,
         usage=run.usage.plus(event.usage),
@@ -75,12 +79,8 @@ def _into_transcript(session: Session, run: Run, event: e.ModelReplied) -> Sessi
     """What the next request shows of a reply: nothing of one that is asked for again."""
     if asked_again(event, run):
         return session
-    usable = tuple(
-        block for block in event.content if block.get("type") != "text" or str(block.get("text", "")).strip()
-    )
-    # The service refuses a history in which a message ends in thinking: such a reply said nothing.
-    if any(block.get("type") in ("text", "tool_use") for block in usable):
-        piece = Item("assistant", usable, session.entries + 1, run.asked_model, ended=event.stop_reason)
+    if content := usable(event.content):
+        piece = Item("assistant", content, session.entries + 1, run.asked_model, ended=event.stop_reason)
         return replace(session, transcript=(*session.transcript, piece))
     if event.stop_reason not in ENDS or run.nudged:
         return session
@@ -92,15 +92,17 @@ def _into_transcript(session: Session, run: Run, event: e.ModelReplied) -> Sessi
 def _tool_requested(session: Session, event: e.ToolRequested) -> Session:
     run = _live(session)
     authority = Authority.parse(event.authority)
-    call = CallState(event.call_id, event.tool, event.arguments, authority, event.stage, event.invalid)
-    return replace(session, run=replace(run, calls=(*run.calls, call), steps=(*run.steps, event.tool)))
+    call = CallState(event.call_id, event.tool, event.arguments, authority, event.stage, event.invalid, event.branch)
+    inquiry = run.inquiry.with_call(event.call_id) if run.inquiry and event.branch else run.inquiry
+    run = replace(run, calls=(*run.calls, call), steps=(*run.steps, event.tool), inquiry=inquiry)
+    return replace(session, run=run)
 
 
 def _gate_decided(session: Session, event: e.GateDecided) -> Session:
     run = _live(session)
     call = run.call(event.call_id)
     if call and not call.verdict and not call.invalid:
-        key = call_key(call.tool, call.arguments)
+        key = call_key(call.tool, call.arguments, call.branch)
         tried = offer(run, key, call.authority)
         run = replace(run, tried={**run.tried, key: tried}, repeated=max(run.repeated, tried.offers))
     return _with_call(replace(session, run=run), event.call_id, verdict=event.verdict)
@@ -137,8 +139,9 @@ def _returned(session: Session, event: e.ToolReturned) -> Session:
         tried=_forgive(run, call) if event.retryable else run.tried,
         unverified=(*run.unverified, call.tool) if changed else () if looked else run.unverified,
         plan=_plan_after(run, call, event),
-        todo=todo.lines(call.arguments) if done and not looked else run.todo,
+        todo=todo.lines(call.arguments) if done and not looked and not call.branch else run.todo,
     )
+    run = branches.looked_at(run, call) if looked and call.branch else run
     if not event.ran and isinstance(event.content, dict) and event.content.get("refused") == "conclude now":
         run = replace(run, turn_refused_to_conclude=True)
     label = label_of("tool", call.tool, event.trust, event.readers) if event.ran else Label()
@@ -160,12 +163,12 @@ def _plan_after(run: Run, call: CallState, event: e.ToolReturned) -> plans.Plan 
 def _turn_ended(session: Session) -> Session:
     """Results of a turn enter the transcript together, in the model's order, whatever order they came in."""
     run = _live(session)
-    results = Item("results", tuple(call.result or {} for call in run.calls), session.entries + 1)
     fruitful = run.turn_facts or run.turn_refused_to_conclude
     # A reply that was cut off still ends the run once its calls are closed.
     reply = None if run.reply and run.reply.stop_reason in ("tool_use", "pause_turn") else run.reply
     run = replace(run, barren=0 if fruitful else run.barren + 1, reply=reply)
-    return replace(session, run=run, transcript=(*session.transcript, results))
+    results = branches.results_of(run, session.entries + 1)
+    return replace(session, run=run, transcript=(*session.transcript, *results))
 
 
 def _result_block(event: e.ToolReturned) -> dict[str, Any]:
@@ -177,7 +180,7 @@ def _result_block(event: e.ToolReturned) -> dict[str, Any]:
 
 
 def _forgive(run: Run, call: CallState) -> dict[str, Any]:
-    key = call_key(call.tool, call.arguments)
+    key = call_key(call.tool, call.arguments, call.branch)
     return {**run.tried, key: replace(run.tried[key], free=True)} if key in run.tried else dict(run.tried)
 
 

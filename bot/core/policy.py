@@ -49,9 +49,11 @@ class CapsTable(_Table):
 class LoopTable(_Table):
     """How a run reasons."""
 
-    strategy: Literal["react", "plan", "router"] = "react"
-    routes: dict[str, Literal["react", "plan", "answer"]] = {}
+    strategy: Literal["react", "plan", "branch", "router"] = "react"
+    routes: dict[str, Literal["react", "plan", "branch", "answer"]] = {}
     """For the router: a word of the question, any case -> its path, decided without asking a model."""
+    branches: int = Field(3, ge=1, le=5)
+    """Of `branch`: how many read-only investigations may go side by side; each is asked of the model by itself."""
     parallel: bool = False
     """Whether parallel-safe calls of one turn run side by side."""
     compact_at_tokens: int = Field(60_000, ge=1_000, le=1_000_000)

@@ -68,9 +68,13 @@ def _walk(path: str, value: Any, found: dict[str, None]) -> None:
             found[f"{path}={value!r}"] = None
 
 
-def call_key(tool: str, arguments: Mapping[str, Any]) -> str:
-    """Equal for one tool and equal arguments: key order is nothing, 1 and 1.0 as the schema left them."""
-    typed = canonical({"tool": tool, "arguments": _typed(dict(arguments))})
+def call_key(tool: str, arguments: Mapping[str, Any], branch: int = 0) -> str:
+    """Equal for one tool and equal arguments: key order is nothing, 1 and 1.0 as the schema left them.
+
+    Investigations do not see each other's results, so what one has called is new to another.
+    """
+    within = {"branch": branch} if branch else {}
+    typed = canonical({"tool": tool, "arguments": _typed(dict(arguments)), **within})
     return hashlib.sha256(typed).hexdigest()[:32]
 
 

@@ -13,7 +13,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from bot.core.events import ModelReplied
 from bot.core.state import Run
@@ -27,6 +28,15 @@ def text_of(content: Iterable[object]) -> str:
     """The words of a reply, thinking and calls left out."""
     texts = (str(block.get("text", "")) for block in content if isinstance(block, dict) and block.get("type") == "text")
     return "\n\n".join(text.strip() for text in texts if text.strip())
+
+
+def usable(content: Iterable[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+    """What the next request may show of a reply; nothing of one that says nothing.
+
+    The service refuses empty texts, and a history in which a message ends in thinking.
+    """
+    kept = tuple(block for block in content if block.get("type") != "text" or str(block.get("text", "")).strip())
+    return kept if any(block.get("type") in ("text", "tool_use") for block in kept) else ()
 
 
 def asked_again(reply: ModelReplied, run: Run) -> bool:

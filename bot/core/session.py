@@ -13,6 +13,7 @@ from typing import Any
 
 from bot.core import events as e
 from bot.core.approvals import evolve_approval
+from bot.core.branches import closed
 from bot.core.chain import Entry
 from bot.core.frozen import replace
 from bot.core.item import said
@@ -144,6 +145,7 @@ def _cancelled(session: Session, event: e.Cancelled) -> Session:
 
 
 def _finished(session: Session, event: e.RunFinished) -> Session:
+    session = closed(session)
     last = session.transcript[-1] if session.transcript else None
     # The model must be able to go on from here: what people were told closes the run for it too.
     if last is not None and last.role != "assistant":

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from bot.core.authority import Authority
 from bot.core.events import ModelReplied, Usage
+from bot.core.inquiry import Inquiry
 from bot.core.item import Item
 from bot.core.labels import Label, Trust
 from bot.core.plans import Plan
@@ -52,6 +53,8 @@ class CallState:
     authority: Authority
     stage: int
     invalid: str = ""
+    branch: int = 0
+    """The investigation that asked for it; 0: the conversation itself."""
     verdict: str = ""
     approval: str = ""
     """Id of the newest approval that was asked for it; the approval is looked up by the call alone."""
@@ -144,6 +147,8 @@ class Run:
     cancelled_by: str = ""
     steps: tuple[str, ...] = ()
     """Tools in the order they were asked for, for progress."""
+    inquiry: Inquiry | None = None
+    """Investigations side by side, where the question was split."""
     unverified: tuple[str, ...] = ()
     """Changes that were made and that nothing was read after."""
     path: str = ""
@@ -192,12 +197,15 @@ class Run:
     @property
     def tokens_spent(self) -> int:
         """What counts against the token budget, calls under way and lost ones at their worst."""
-        return self.usage.total + self.lost_tokens + self.reserved_tokens
+        branches = self.inquiry.branches if self.inquiry else ()
+        under_way = self.reserved_tokens + sum(one.reserved_tokens for one in branches)
+        return self.usage.total + self.lost_tokens + under_way
 
     @property
     def usd_spent(self) -> float:
         """What counts against the money budget, likewise."""
-        return self.cost_usd + self.lost_usd + self.reserved_usd
+        branches = self.inquiry.branches if self.inquiry else ()
+        return self.cost_usd + self.lost_usd + self.reserved_usd + sum(one.reserved_usd for one in branches)
 
 
 @dataclass(frozen=True)

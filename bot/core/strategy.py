@@ -7,12 +7,12 @@ from typing import Protocol
 
 from bot.core import caps as limits
 from bot.core import compaction
-from bot.core.actions import Action, AskModel, Finish, Note, RunTools, Wait
+from bot.core.actions import Action, AskBranches, AskModel, Finish, Note, RunTools, Wait
 from bot.core.policy import CapsTable
 from bot.core.replies import WINDOW, text_of
 from bot.core.state import Run, Session
 
-__all__ = ["Action", "AskModel", "Finish", "Note", "RunTools", "Strategy", "Wait", "next_action"]
+__all__ = ["Action", "AskBranches", "AskModel", "Finish", "Note", "RunTools", "Strategy", "Wait", "next_action"]
 
 
 class Strategy(Protocol):
@@ -43,6 +43,9 @@ def next_action(
             # No time for a side question: an answer that waits for its critique is not lost by that.
             return Note((proposal.read(None),))
         return Finish("partial", "deadline")
+    if isinstance(proposal, AskBranches):
+        stop = limits.reached(run, caps)
+        return Finish(stop.outcome, stop.stop_reason) if stop else proposal
     if isinstance(proposal, AskModel) and proposal.role == "agent":
         return _before_asking(proposal, session, run, caps, fold_at_tokens)
     return proposal

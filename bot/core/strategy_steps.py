@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from bot.core import branches, plans
 from bot.core import events as e
-from bot.core import plans
 from bot.core.frozen import replace
 from bot.core.item import said
 from bot.core.replies import text_of
@@ -27,6 +27,7 @@ NO_NOTES = "The results do not support it."
 
 
 def _route_chosen(session: Session, event: e.RouteChosen) -> Session:
+    session = branches.route_chosen(session, event)
     run = _live(session)
     if event.path != "plan":
         run = replace(run, plan=None, drafting=0)
@@ -38,6 +39,8 @@ def _route_chosen(session: Session, event: e.RouteChosen) -> Session:
 
 def _plan_committed(session: Session, event: e.PlanCommitted) -> Session:
     run = _live(session)
+    if run.inquiry:
+        return branches.plan_committed(session, event)
     plan = plans.committed(run.plan, event.steps, event.revision)
     return _tell(replace(session, run=replace(run, plan=plan, drafting=0)), plans.GO_ON)
 

@@ -15,7 +15,8 @@ Side = Literal["user", "assistant"]
 def messages(session: Session, model: str = "", branch: int = 0) -> list[Message]:
     """The whole conversation as the Messages API takes it; another model's thinking is left out.
 
-    Results and what people said right after them share one user message, results first.
+    Results and what people said right after them share one user message, results first. An investigation begins with
+    the conversation as it was then and goes on alone; its turns never stand in the conversation itself.
     """
     return Rendering(model, branch).of(session)
 
@@ -79,14 +80,18 @@ class Rendering:
     _messages: list[Message] = field(default_factory=list)
     _check: _Check = field(default_factory=_Check)
     _items: tuple[Item, ...] = ()
+    _split: bool = False
+    """Investigations have begun."""
 
     def of(self, session: Session) -> list[Message]:
         """The conversation now; what was there before are the same objects."""
         items, known = session.transcript, len(self._items)
         if known and (len(items) < known or items[0] is not self._items[0] or items[known - 1] is not self._items[-1]):
-            self._messages, self._check, known = [], _Check(), 0
+            self._messages, self._check, self._split, known = [], _Check(), False, 0
         for item in items[known:]:
-            if item.branch in (0, self.branch):
+            # An investigation begins with what the conversation was when the first piece of any was written.
+            self._split = self._split or bool(item.branch)
+            if item.branch == self.branch or not self._split:
                 self._add(_for(item, self.model))
         self._items = items
         return list(self._messages)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from bot.core.strategy import AskModel, Finish, Note, RunTools, Wait, next_action
+from bot.core.strategy import AskBranches, AskModel, Finish, Note, RunTools, Wait, next_action
+from bot.engine.branching import investigate
 from bot.engine.desk import Desk
 from bot.engine.dispatch import dispatch
 from bot.engine.finish import finish
@@ -35,6 +36,9 @@ async def advance(desk: Desk, writer: Writer) -> None:
                 continue
             case Note():
                 writer.stage(*action.events)
+                continue
+            case AskBranches():
+                await investigate(desk, writer, action.numbers)
                 continue
             case AskModel():
                 end = await reason(desk, writer, action)

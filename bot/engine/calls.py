@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import groupby
 from typing import Any
 
 from bot.core import events as e
@@ -21,12 +23,34 @@ def requested_calls(desk: Desk, channel: str, reply: e.ModelReplied) -> list[e.T
         if block.get("type") != "tool_use":
             continue
         call = _requested(desk, block, reply, offered)
-        tool = desk.toolbox.get(call.tool) if not call.invalid else None
-        safe = bool(tool and tool.spec.parallel_safe)
+        safe = _is_safe(desk, call)
         stage += not (safe and shared)
         shared = safe
         found.append(call.model_copy(update={"stage": stage}))
     return found
+
+
+def side_by_side(desk: Desk, channel: str, replies: Mapping[int, e.ModelReplied]) -> list[e.ToolRequested]:
+    """The calls of several investigations in common stages: parallel-safe ones of all together, any other alone.
+
+    Each investigation's calls stay in its model's order.
+    """
+    waiting = []
+    for number in sorted(replies):
+        calls = [one.model_copy(update={"branch": number}) for one in requested_calls(desk, channel, replies[number])]
+        waiting.append([list(group) for _, group in groupby(calls, lambda one: one.stage)])
+    found: list[e.ToolRequested] = []
+    stage = 0
+    while waiting := [stages for stages in waiting if stages]:
+        shared = [stages for stages in waiting if _is_safe(desk, stages[0][0])] or waiting[:1]
+        found += [call.model_copy(update={"stage": stage}) for stages in shared for call in stages.pop(0)]
+        stage += 1
+    return found
+
+
+def _is_safe(desk: Desk, call: e.ToolRequested) -> bool:
+    tool = desk.toolbox.get(call.tool) if not call.invalid else None
+    return bool(tool and tool.spec.parallel_safe)
 
 
 def _requested(desk: Desk, block: dict[str, Any], reply: e.ModelReplied, offered: set[str]) -> e.ToolRequested:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bot.core import events as e
 from bot.core.actions import Finish
+from bot.core.branches import instead_of
 from bot.core.effects import CardLink, Effect, SessionStatus
 from bot.core.gate import Refused, ceiling_for
 from bot.core.outcomes import post_for
@@ -22,6 +23,7 @@ async def finish(desk: Desk, writer: Writer, end: Finish) -> None:
     run = session.run
     if run is None:
         return
+    end = instead_of(session, end)
     reference = desk.clock.new_id("ref")
     closing = _closing(desk, writer, run, end)
     after = evolve_all(session, closing)

@@ -15,6 +15,7 @@ from bot.core import compaction
 from bot.core import events as e
 from bot.core.actions import AskModel, Finish
 from bot.core.canon import clean
+from bot.core.event import Role
 from bot.core.replies import asked_again, text_of
 from bot.core.session import evolve
 from bot.core.state import Session
@@ -88,7 +89,7 @@ async def _attempts(desk: Desk, writer: Writer, ask: AskModel, model: str) -> Fi
             return plan
         await _reserve(desk, writer, ask, plan, lost)
         try:
-            reply = await _ask(desk, writer, plan.request)
+            reply = await ask_once(desk, writer, plan.request)
         except ModelFailure as failure:
             fallback = desk.policy.model.fallback
             if failure.kind == "away" and fallback and model != fallback and ask.role == "agent":
@@ -99,7 +100,7 @@ async def _attempts(desk: Desk, writer: Writer, ask: AskModel, model: str) -> Fi
                 return failure
             lost = failure
             desk.tracer.note("model.retry", thread=str(writer.held.thread), kind=failure.cause, wait_s=failure.wait_s)
-            if not await _pause(desk, writer, failure.wait_s):
+            if not await pause(desk, writer, failure.wait_s):
                 return ModelFailure(str(failure), kind="deadline", usage=failure.usage, cost_usd=failure.cost_usd)
             continue
         return _note(desk, writer, ask, reply) if reply else None
@@ -123,7 +124,7 @@ async def _reserve(desk: Desk, writer: Writer, ask: AskModel, plan: Planned, los
     await writer.write(requested)
 
 
-async def _ask(desk: Desk, writer: Writer, request: ModelRequest) -> ModelReply | None:
+async def ask_once(desk: Desk, writer: Writer, request: ModelRequest) -> ModelReply | None:
     """The reply, or `None` when somebody said stop first: what it would have said no longer matters."""
     until = limits.deadline(writer.session, desk.clock.now())
     with desk.tracer.span(f"chat {request.model}", model=request.model, role=request.role) as span:
@@ -136,7 +137,7 @@ async def _ask(desk: Desk, writer: Writer, request: ModelRequest) -> ModelReply 
     return reply
 
 
-async def _pause(desk: Desk, writer: Writer, seconds: float) -> bool:
+async def pause(desk: Desk, writer: Writer, seconds: float) -> bool:
     """Wait before another attempt; False when there is no time for it."""
     now = desk.clock.now()
     if (limits.deadline(writer.session, now) - now).total_seconds() <= seconds:
@@ -149,23 +150,12 @@ async def _pause(desk: Desk, writer: Writer, seconds: float) -> bool:
 def _note(desk: Desk, writer: Writer, ask: AskModel, reply: ModelReply) -> Finish | None:
     session = writer.session
     assert session.run is not None
-    replied = e.ModelReplied(
-        turn=session.run.turns,
-        role=ask.role,
-        content=[clean(dict(block)) for block in reply.content],
-        stop_reason=reply.stop_reason,
-        usage=reply.usage,
-        cost_usd=reply.cost_usd,
-        model=reply.model,
-        request_id=reply.request_id,
-        cache_miss_reason=reply.cache_miss_reason,
-        invalid_calls=dict(reply.invalid_calls),
-    )
+    replied = replied_event(reply, turn=session.run.turns, role=ask.role)
     if ask.read is not None:
         whole = reply.stop_reason in ("end_turn", "stop_sequence")
         writer.stage(replied, ask.read(text_of(reply.content) if whole else None))
         return None
-    if twice := _ids_used_before(session, replied):
+    if twice := ids_used_before(session, replied):
         desk.tracer.note("model.repeated_id", thread=str(session.thread), ids=twice)
         detail = "The model's reply repeated the id of an earlier call."
         return Finish("failed", "model_error", detail=detail, lost=reply.usage, lost_usd=reply.cost_usd)
@@ -176,9 +166,29 @@ def _note(desk: Desk, writer: Writer, ask: AskModel, reply: ModelReply) -> Finis
     return None
 
 
-def _ids_used_before(session: Session, reply: e.ModelReplied) -> list[str]:
+def replied_event(reply: ModelReply, *, turn: int, role: Role = "agent", branch: int = 0) -> e.ModelReplied:
+    """A complete reply as the log keeps it."""
+    return e.ModelReplied(
+        turn=turn,
+        role=role,
+        branch=branch,
+        content=[clean(dict(block)) for block in reply.content],
+        stop_reason=reply.stop_reason,
+        usage=reply.usage,
+        cost_usd=reply.cost_usd,
+        model=reply.model,
+        request_id=reply.request_id,
+        cache_miss_reason=reply.cache_miss_reason,
+        invalid_calls=dict(reply.invalid_calls),
+    )
+
+
+def ids_used_before(session: Session, reply: e.ModelReplied) -> list[str]:
+    """Ids of calls in that reply that another call of the conversation or of an investigation has."""
     mine = [str(block.get("id")) for block in reply.content if block.get("type") == "tool_use"]
     if not mine:
         return []
     used = {call for item in session.transcript for call in item.calls}
+    if session.run and session.run.inquiry:
+        used |= session.run.inquiry.call_ids
     return [one for one in mine if one in used or mine.count(one) > 1]

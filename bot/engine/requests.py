@@ -28,13 +28,19 @@ class Planned:
     """Bytes of system, tools and messages as JSON."""
 
 
-def planned(desk: Desk, writer: Writer, ask: AskModel, model: str) -> Planned | Finish:
-    """The request, its output cut to what is left; a `Finish` when a limit would be passed."""
-    session, run = writer.session, writer.session.run
+def planned(
+    desk: Desk, writer: Writer, ask: AskModel, model: str, *, seen: Session | None = None, share: float = 1.0
+) -> Planned | Finish:
+    """The request, its output cut to what is left of that share of the budgets; a `Finish` when it would be passed.
+
+    `seen`: the session that it is reckoned from, where it is not the writer's.
+    """
+    session = seen or writer.session
+    run = session.run
     assert run is not None
-    request = _request(desk, writer, ask, model)
+    request = _request(desk, writer, session, ask, model)
     size = _size(desk, session, request)
-    room = _room(desk, run, ask, request, size)
+    room = _room(desk, run, ask, request, size, share)
     if isinstance(room, Finish):
         return room
     if run.cut and ask.role == "agent" and room.max_output_tokens <= run.output_limit:
@@ -43,8 +49,8 @@ def planned(desk: Desk, writer: Writer, ask: AskModel, model: str) -> Planned | 
     return Planned(replace(request, max_output_tokens=room.max_output_tokens), room, size)
 
 
-def _request(desk: Desk, writer: Writer, ask: AskModel, model: str) -> ModelRequest:
-    session, own = writer.session, ask.role != "agent"
+def _request(desk: Desk, writer: Writer, session: Session, ask: AskModel, model: str) -> ModelRequest:
+    own = ask.role != "agent"
     conversation = ask.messages or writer.conversation(model).of(session)
     wanted = ask.max_output_tokens or desk.policy.model.max_output_tokens
     longer = session.run is not None and session.run.cut and not own
@@ -73,7 +79,7 @@ def _size(desk: Desk, session: Session, request: ModelRequest) -> int:
     return tools + len(request.system.encode()) + words
 
 
-def _room(desk: Desk, run: Run, ask: AskModel, request: ModelRequest, size: int) -> limits.Room | Finish:
+def _room(desk: Desk, run: Run, ask: AskModel, request: ModelRequest, size: int, share: float) -> limits.Room | Finish:
     model = request.model
 
     def usd_of(input_tokens: int, output_tokens: int) -> float:
@@ -83,11 +89,12 @@ def _room(desk: Desk, run: Run, ask: AskModel, request: ModelRequest, size: int)
     if desk.model.price(model, e.Usage(input_tokens=1)) is None:
         detail = f"No price is known for the model {model}, so no budget could hold."
         return Finish("failed", "model_error", detail=detail)
+    caps = desk.policy.caps
     # What the service counted last is known of the agent's own conversation alone, and of that model.
     same = ask.role == "agent" and model == run.asked_model
     room = limits.room_for(
         run,
-        desk.policy.caps,
+        caps.model_copy(update={"tokens": int(share * caps.tokens), "usd": share * caps.usd}),
         worst_input=limits.input_at_most(run, size) if same else size + limits.UNREPORTED_TOKENS,
         max_output=request.max_output_tokens,
         usd_of=usd_of,

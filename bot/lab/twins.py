@@ -19,8 +19,6 @@ from bot.core.state import Session
 from bot.core.words import Person, ThreadId
 from bot.engine.ports import ModelFailure, ModelReply, ModelRequest, Piece, Span, Step
 
-Script = Callable[[ModelRequest], ModelReply | ModelFailure]
-
 
 @dataclass(frozen=True)
 class Says:
@@ -35,11 +33,15 @@ class Says:
     cost_usd: float = 0.001
 
 
-class TwinModel:
-    """Plays turns in order; the last one again when the script is over."""
+Script = Callable[[ModelRequest], Says | ModelFailure]
+"""What to say to a request, whatever order requests come in."""
 
-    def __init__(self, turns: Sequence[Says | ModelFailure], *, usd_per_token: float | None = 1e-6) -> None:
-        self._turns = list(turns)
+
+class TwinModel:
+    """Plays turns in order, the last one again when the script is over; or answers as the script says."""
+
+    def __init__(self, turns: Sequence[Says | ModelFailure] | Script, *, usd_per_token: float | None = 1e-6) -> None:
+        self._turns = turns if callable(turns) else list(turns)
         self._usd = usd_per_token
         self.requests: list[ModelRequest] = []
         self.by_role: dict[str, list[Says | ModelFailure]] = {}
@@ -50,6 +52,8 @@ class TwinModel:
     def _turn(self, request: ModelRequest) -> Says | ModelFailure:
         mine = self.by_role.get(request.role)
         script = mine or self._turns
+        if callable(script):
+            return script(request)
         asked = [one for one in self.requests if (one.role == request.role if mine else one.role not in self.by_role)]
         return script[min(len(asked), len(script) - 1)]
 

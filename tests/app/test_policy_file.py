@@ -103,8 +103,11 @@ def test_an_unknown_setting_is_refused_with_the_nearest_known_one(file: Path, te
             ":2: approvals.expires_after_s = Infinity: a number above 0, at most 31536000",
         ),
         ('[loop]\nparallel = "yes"', ':2: loop.parallel = "yes": true or false'),
-        ('[loop]\nstrategy = "tree"', ':2: loop.strategy = "tree": one of "react", "plan", "router"'),
-        ('[loop.routes]\nthanks = "tree"', ':2: loop.routes.thanks = "tree": one of "react", "plan", "answer"'),
+        ('[loop]\nstrategy = "tree"', ':2: loop.strategy = "tree": one of "react", "plan", "branch", "router"'),
+        (
+            '[loop.routes]\nthanks = "tree"',
+            ':2: loop.routes.thanks = "tree": one of "react", "plan", "branch", "answer"',
+        ),
         ("[loop]\nreflexion = 1", ":2: loop.reflexion = 1: true or false"),
         ("[loop]\nparallel = 1", ":2: loop.parallel = 1: true or false"),
         ("[model]\nname = 2026-01-01", ":2: model.name = 2026-01-01: a text that is not empty"),

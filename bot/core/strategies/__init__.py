@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bot.core.policy import LoopTable
+from bot.core.strategies.branch import Branch
 from bot.core.strategies.plan import Plan
 from bot.core.strategies.react import React
 from bot.core.strategies.reflexion import Reflexion
@@ -21,6 +22,7 @@ def _router(loop: LoopTable) -> Strategy:
 STRATEGIES: dict[str, Callable[[LoopTable], Strategy]] = {
     "react": lambda _: React(),
     "plan": lambda _: Plan(),
+    "branch": lambda loop: Branch(loop.branches),
     "router": _router,
 }
 
