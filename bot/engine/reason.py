@@ -102,7 +102,8 @@ async def _attempts(desk: Desk, writer: Writer, ask: AskModel, model: str) -> Fi
                 return failure
             lost = failure
             desk.tracer.note("model.retry", thread=str(writer.held.thread), kind=failure.cause, wait_s=failure.wait_s)
-            if not await pause(desk, writer, min(failure.wait_s * 2**attempt, LONGEST_WAIT_S)):
+            wait = max(failure.wait_s, min(failure.wait_s * 2**attempt, LONGEST_WAIT_S))
+            if not await pause(desk, writer, wait):
                 return ModelFailure(str(failure), kind="deadline", usage=failure.usage, cost_usd=failure.cost_usd)
             continue
         return _note(desk, writer, ask, reply) if reply else None
