@@ -48,8 +48,12 @@ def idempotency_key(session: Session, call: CallState) -> str:
 async def run_all(desk: Desk, writer: Writer, calls: Sequence[CallState]) -> list[Ran]:
     """Results in the model's order, whatever order they came in."""
     if desk.policy.loop.parallel and len(calls) > 1:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_run(desk, writer, call, alone=False)) for call in calls]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(_run(desk, writer, call, alone=False)) for call in calls]
+        except ExceptionGroup as failed:
+            # A store that is away, or a fence, means the same as for a call by itself.
+            raise failed.exceptions[0] from None
         return [task.result() for task in tasks]
     return [await _run(desk, writer, call, alone=len(calls) == 1) for call in calls]
 

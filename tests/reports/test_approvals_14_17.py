@@ -178,7 +178,7 @@ async def test_report_25_a_resume_needs_no_decision_about_calls_that_are_settled
 async def test_report_25_a_sibling_that_was_decided_before_a_restart_stays_decided() -> None:
     """pydantic-ai#6486: one of two calls is approved and has run, the other waits over a restart."""
     deeds = Deeds()
-    world = await _asked([_pay(100, 200), Says("Done.")], deeds)
+    world = await _asked([READ, _pay(100, 200), Says("Done.")], deeds, GET_TICKET)
     first, second = (one["approval_id"] for one in world.of("ApprovalRequested"))
     await world.clicks_on("approve", approval=first)
     await world.settle()

@@ -18,7 +18,7 @@ SPOILT = "messages.1.content.0: Invalid `signature` in `thinking` block"
 
 
 class Rotated:
-    """A service whose keys were changed: thinking of before is no longer accepted; so said, or refused whatever comes."""
+    """A service that was given other keys: it takes no thinking of before, or with `always` nothing at all."""
 
     def __init__(self, replies: list[Reply], *, always: bool = False) -> None:
         self._replies, self._always = replies, always
