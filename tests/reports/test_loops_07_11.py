@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from bot.app.policy_file import load_policy
 from bot.core.authority import Authority
+from bot.core.tool import ToolError
 from bot.lab.messages_script import Call, Turn
 from bot.lab.twins import Says
 from tests.claude.conftest import Place
@@ -57,6 +58,20 @@ async def test_report_07_the_same_call_runs_once_and_its_third_offer_ends_the_ru
     assert len(world.model.requests) == asked
     assert len(deeds.done) == len(different)
     assert [faults(one) for one in bodies(world.model.requests)] == [[]] * asked
+
+
+async def test_report_07_a_call_that_fails_again_and_again_is_tried_twice_and_no_more() -> None:
+    """pi#9637, with a service that asks for patience: one repeat after a retryable error is free."""
+    deeds = Deeds()
+
+    def away(args: Any, context: Any) -> Any:
+        raise ToolError("the order system is away", retryable=True)
+
+    world = World([Says(calls=[("get_order", {"order_id": "4921"})])] * 99, [deeds.look(answer=away)])
+    finished = await asks(world)
+
+    assert finished["outcome"] == "escalated"
+    assert (len(deeds.done), len(world.model.requests)) == (2, 3)
 
 
 EMPTY: list[Any] = [
@@ -152,15 +167,21 @@ async def test_report_09_the_asks_of_the_file_are_those_that_act(tmp_path: Path,
     assert world.of("RunFinished")[-1]["stop_reason"] == ("hand_over" if more else "end_turn")
 
 
-async def test_report_09_the_tokens_of_the_file_are_those_that_act(tmp_path: Path) -> None:
-    """definable.ai#92: what a run may need at the very most is allowed to the token, and one less is not."""
-    needed = 0
-    for less, ends in ((10_000, "end_turn"), (0, "end_turn"), (-1, "token_budget")):
-        rules = _from_file(tmp_path, f"[caps]\ntokens = {needed + less}\n[model]\nmax_output_tokens = 100\n")
+@pytest.mark.parametrize(
+    ("setting", "reserved", "least", "ends"),
+    [("tokens", "reserved_tokens", 1, "token_budget"), ("usd", "reserved_usd", 1e-6, "cost_budget")],
+)
+async def test_report_09_the_budgets_of_the_file_are_those_that_act(
+    tmp_path: Path, setting: str, reserved: str, least: float, ends: str
+) -> None:
+    """definable.ai#92: what a run may need at the very most is allowed to the unit, and one less is not."""
+    needed: float = 0
+    for less, stop in ((9_999, "end_turn"), (0, "end_turn"), (-least, ends)):
+        rules = _from_file(tmp_path, f"[caps]\n{setting} = {needed + less}\n[model]\nmax_output_tokens = 100\n")
         world = World([Says("Done.")], policy=rules)
         finished = await asks(world)
-        needed = needed or world.of("ModelRequested")[0]["reserved_tokens"]
-        assert finished["stop_reason"] == ends, less
+        needed = needed or world.of("ModelRequested")[0][reserved]
+        assert finished["stop_reason"] == stop, less
 
 
 REFUSED = Turn("", stop_reason="refusal", stop_details={"category": "cyber"})
