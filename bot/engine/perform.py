@@ -42,7 +42,8 @@ _STOPPED = ToolResult(False, "The run was stopped before this call was made.", T
 def idempotency_key(session: Session, call: CallState) -> str:
     """The same for every attempt at this call, and for no other call."""
     run = session.run
-    return digest([str(session.thread), run.id if run else "", call.call_id])[:40]
+    # The turn, because a model's proxy may count its calls anew when a conversation was folded.
+    return digest([str(session.thread), run.id if run else "", run.turns if run else 0, call.call_id])[:40]
 
 
 async def run_all(desk: Desk, writer: Writer, calls: Sequence[CallState]) -> list[Ran]:

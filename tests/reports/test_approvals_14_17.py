@@ -130,6 +130,18 @@ async def test_report_17_a_denied_call_never_runs_whatever_follows() -> None:
     assert world.answers[0]["text"] == "I could not."
 
 
+async def test_report_17_a_denied_call_in_other_words_is_not_asked_about_again() -> None:
+    """langchain#37093, going round it: the same payment with another note."""
+    deeds = Deeds()
+    again = Says("Please.", [("pay", {**PAY, "note": "urgent"})])
+    world = await _asked([_pay(5400), again, Says("I could not.")], deeds, critical_args=("order_id", "amount_cents"))
+    await world.clicks_on("deny")
+    await world.settle()
+
+    assert deeds.done == [] and len(world.of("ApprovalRequested")) == 1
+    assert "denied this call earlier" in list(results(bodies(world.model.requests)[-1]).values())[-1]
+
+
 @pytest.mark.parametrize("name", ["pay", "Pay", "pay ", "pay\u200b", "get_ticket; pay", "functions.pay"])
 async def test_report_17_no_spelling_of_a_name_passes_the_gate(name: str) -> None:
     """langchain#40166: a tool's name is changed after the policy was asked, and the call passes it."""

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.core import events as e
+from bot.core.authority import Authority
 from bot.core.policy import Policy
 from bot.engine.ports import ModelFailure, ModelReply
 from bot.engine.writer import Writer
@@ -57,6 +58,20 @@ async def test_report_27_a_fold_never_parts_a_call_from_its_result(widths: list[
     assert len(world.of("Compacted")) >= 1
     assert [faults(one) for one in sent] == [[]] * len(sent)
     assert world.answers[-1]["text"] == "Done."
+
+
+async def test_report_27_a_thread_of_many_runs_is_folded_between_whole_runs() -> None:
+    """openclaw#28377, where no single run is long."""
+    deeds = Deeds()
+    turns = [step for n in range(9) for step in (_looks(2, n), Says(f"Answer {n}."))]
+    world = World(turns, [deeds.look(answer={"text": "word " * 200})], policy(**FOLDS))
+    world.model.by_role["summary"] = [Says("Short.")]
+    for n in range(9):
+        assert (await asks(world, f"question {n}", ts=f"{n + 1}.0"))["text"] == f"Answer {n}."
+
+    sent = bodies(world.model.requests)
+    assert len(world.of("Compacted")) >= 2
+    assert [faults(one) for one in sent] == [[]] * len(sent)
 
 
 @settings(max_examples=25, deadline=None)
@@ -106,8 +121,9 @@ async def test_report_28_an_id_that_comes_again_is_never_answered_twice(ids: lis
 async def test_report_28_ids_are_told_apart_across_a_fold() -> None:
     """atomic#2051: the first use of the id was folded away, and the run goes on."""
     deeds = Deeds()
-    turns = [_looks(1, place) for place in range(10)]
-    world = World([*turns, Says("Done.")], [deeds.look()], policy(**FOLDS))
+    turns = [replace(_looks(1, place), calls=[("pay", {**PAY, "amount_cents": place + 1})]) for place in range(10)]
+    pay = deeds.tool("pay", Authority.SEND, idempotent=True)
+    world = World([*turns, Says("Done.")], [pay], policy(**FOLDS))
     world.model.by_role["summary"] = [Says("Short.")]
     ids = [*(f"id{n}" for n in range(9)), "id0"]
     world.desk = replace(world.desk, model=Repeating(world, ids))  # type: ignore[arg-type]  # as above
@@ -115,7 +131,7 @@ async def test_report_28_ids_are_told_apart_across_a_fold() -> None:
     finished = await asks(world, "x" * 2_000)
 
     assert world.of("Compacted") and finished["text"] == "Done."
-    assert len(deeds.done) == 10
+    assert len(deeds.done) == 10 == len(set(deeds.keys)), "one key for two payments: the second would be none"
     assert [faults(one) for one in bodies(world.model.requests)] == [[]] * len(world.model.requests)
 
 

@@ -184,6 +184,25 @@ async def test_report_09_the_budgets_of_the_file_are_those_that_act(
         assert finished["stop_reason"] == stop, less
 
 
+@pytest.mark.parametrize(("deadline_s", "calls"), [(2.5, 3), (3.5, 4)])
+async def test_report_09_the_deadline_of_the_file_is_the_one_that_acts(
+    tmp_path: Path, deadline_s: float, calls: int
+) -> None:
+    """definable.ai#92, of time: each call takes a second, and the one that is under way ends."""
+    rules = _from_file(tmp_path, f"[caps]\ndeadline_s = {deadline_s}\n")
+    deeds = Deeds()
+
+    def slow(args: Any, context: Any) -> Any:
+        world.clock.advance(1)
+        return {"n": args.order_id}
+
+    world = World([*map(_other, range(20))], [deeds.look(answer=slow)], rules)
+    finished = await asks(world)
+
+    assert (finished["outcome"], finished["stop_reason"]) == ("partial", "deadline")
+    assert len(deeds.done) == len(world.model.requests) == calls
+
+
 REFUSED = Turn("", stop_reason="refusal", stop_details={"category": "cyber"})
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.core.authority import Authority
-from bot.core.errors import OutsideFailed
+from bot.core.errors import Fenced, OutsideFailed
 from bot.core.tool import ToolError
 from bot.lab.messages_script import Broken, Call, Turn
 from bot.lab.twins import Says
@@ -34,11 +34,14 @@ async def test_report_19_words_in_mid_turn_come_after_all_its_results(parallel: 
         if args.order_id == f"100{at_call}":
             await world.says("hurry", "U0BOB", ts="2.0")
             await world.says("really", "U0ALICE", ts="3.0")
-            await asyncio.sleep(0)
+            world.clock.advance(1)
+            await asyncio.sleep(0.01)
         return {"n": args.order_id}
 
     world = World(
-        [Says(calls=THREE), Says("Done.")], [deeds.look(answer=interjects)], policy(loop={"parallel": parallel})
+        [Says(calls=THREE), Says("Done.")],
+        [deeds.look(answer=interjects, parallel_safe=parallel)],
+        policy(loop={"parallel": parallel}),
     )
     finished = await asks(world)
 
@@ -88,6 +91,26 @@ async def test_report_20_no_argument_of_the_model_poisons_it_either(place: Place
     second = await asks(world, "and?", ts="2.0")
 
     assert (second["text"], deeds.done, refusals(place.api)) == ("And that.", [], [])
+
+
+NAMES = ["functions.pay", "get order", "x" * 300, "näme", "a\ud800", "pay:1", "get_order\n"]
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize("name", NAMES)
+async def test_report_20_no_name_that_the_model_calls_by_poisons_it_either(place: Place, name: str) -> None:
+    """opencode#17758, by another way: the service writes a name that it refuses when it comes back."""
+    deeds = Deeds()
+    world = wired(place, Turn("Hm.", [Call(name, PAY)]), Turn("Sorry."), Turn("And that."), tools=[deeds.look()])
+
+    first = await asks(world)
+    second = await asks(world, "and?", ts="2.0")
+
+    [told] = results(place.api.requests[-1]["messages"]).values()
+    assert (first["text"], second["text"], deeds.done) == ("Sorry.", "And that.", [])
+    assert refusals(place.api) == []
+    assert "There is no tool" in told and "get_order" in told
+    assert world.of("ToolRequested")[0]["tool"] == name.replace("\ud800", "\ufffd"), "the log says what was asked for"
 
 
 @pytest.mark.parametrize("text", NASTY)
@@ -162,7 +185,10 @@ async def test_report_21_one_failing_sibling_costs_the_others_nothing(error: Bas
 
 @pytest.mark.parametrize("port", ["begin", "end"])
 @pytest.mark.parametrize("parallel", [False, True])
-async def test_report_21_a_store_that_fails_under_one_sibling_loses_no_run(port: str, parallel: bool) -> None:
+@pytest.mark.parametrize("failure", [OutsideFailed("the store is away", retryable=True), Fenced("another worker")])
+async def test_report_21_a_store_that_fails_under_one_sibling_loses_no_run(
+    port: str, parallel: bool, failure: OutsideFailed
+) -> None:
     """openai-agents-python#2584, one floor down: the run is set aside and goes on when the store is back."""
     deeds = Deeds()
     world = World([Says(calls=THREE), Says("Done.")], [deeds.look()], policy(loop={"parallel": parallel}))
@@ -172,7 +198,7 @@ async def test_report_21_a_store_that_fails_under_one_sibling_loses_no_run(port:
     async def away(held: Any, call_id: str, *more: Any) -> Any:
         if call_id.endswith("_1") and failing.pop():
             failing.append(False)
-            raise OutsideFailed("the store is away", retryable=True)
+            raise failure
         return await real(held, call_id, *more)
 
     setattr(ledger, port, away)
