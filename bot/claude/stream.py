@@ -182,7 +182,8 @@ class Message:
         try:
             block["input"] = strict_object(raw) if raw.strip() else exact(block["input"])
         except ValueError as error:
-            self.invalid[str(block["id"])] = f"the arguments are not valid JSON ({error})"
+            why = f"its arguments are not valid JSON ({error}); they may have been cut off. Send the whole call again."
+            self.invalid[str(block["id"])] = why
             block["input"] = {}
 
     def _end(self, event: Mapping[str, Any]) -> None:

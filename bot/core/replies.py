@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -22,6 +23,11 @@ from bot.core.state import Run
 ENDS = frozenset({"end_turn", "stop_sequence"})
 WINDOW = "model_context_window_exceeded"
 NUDGE = "(Your reply was empty. Answer now with what you have, or say what is missing.)"
+
+LONGEST_NAME = 200
+"""Characters of a tool's name that the Messages API takes back."""
+_NAME = re.compile(rf"[a-zA-Z0-9_-]{{1,{LONGEST_NAME}}}")
+_NO_NAME = re.compile("[^a-zA-Z0-9_-]")
 
 
 def text_of(content: Iterable[object]) -> str:
@@ -33,10 +39,19 @@ def text_of(content: Iterable[object]) -> str:
 def usable(content: Iterable[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
     """What the next request may show of a reply; nothing of one that says nothing.
 
-    The service refuses empty texts, and a history in which a message ends in thinking.
+    The service refuses empty texts, a history in which a message ends in thinking, and names of calls that it wrote
+    itself: such a call is shown by a name that it takes, and the log keeps the one that came.
     """
-    kept = tuple(block for block in content if block.get("type") != "text" or str(block.get("text", "")).strip())
+    said = (block for block in content if block.get("type") != "text" or str(block.get("text", "")).strip())
+    kept = tuple(_by_safe_name(block) for block in said)
     return kept if any(block.get("type") in ("text", "tool_use") for block in kept) else ()
+
+
+def _by_safe_name(block: Mapping[str, Any]) -> Mapping[str, Any]:
+    name = str(block.get("name"))
+    if block.get("type") != "tool_use" or _NAME.fullmatch(name):
+        return block
+    return {**block, "name": _NO_NAME.sub("_", name)[:LONGEST_NAME] or "_"}
 
 
 def asked_again(reply: ModelReplied, run: Run) -> bool:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from bot.core import events as e
-from bot.core.canon import canonical, digest
+from bot.core.canon import canonical, clean, digest
 from bot.core.effects import Progress, SessionStatus
 from bot.core.errors import OutsideFailed
 from bot.core.labels import Trust
@@ -95,7 +95,8 @@ async def _history(desk: Desk, writer: Writer, before_ts: str) -> list[e.Event]:
     for one in messages:
         trust = Trust.UNTRUSTED if one.get("bot") or one.get("quoted") else trust_of[str(one.get("author"))]
         lowest = min(lowest, trust)
-        imported.append({"ts": one["ts"], "author": one["author"], "text": one["text"], "trust": trust.word})
+        kept = {"ts": one["ts"], "author": one["author"], "text": one["text"], "trust": trust.word}
+        imported.append(clean(kept))
     word: Any = lowest.word
     return [e.HistoryImported(messages=imported, left_out=left_out, trust=word)] if imported else []
 

@@ -42,14 +42,19 @@ _STOPPED = ToolResult(False, "The run was stopped before this call was made.", T
 def idempotency_key(session: Session, call: CallState) -> str:
     """The same for every attempt at this call, and for no other call."""
     run = session.run
-    return digest([str(session.thread), run.id if run else "", call.call_id])[:40]
+    # The turn, because a model's proxy may count its calls anew when a conversation was folded.
+    return digest([str(session.thread), run.id if run else "", run.turns if run else 0, call.call_id])[:40]
 
 
 async def run_all(desk: Desk, writer: Writer, calls: Sequence[CallState]) -> list[Ran]:
     """Results in the model's order, whatever order they came in."""
     if desk.policy.loop.parallel and len(calls) > 1:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_run(desk, writer, call, alone=False)) for call in calls]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(_run(desk, writer, call, alone=False)) for call in calls]
+        except ExceptionGroup as failed:
+            # A store that is away, or a fence, means the same as for a call by itself.
+            raise failed.exceptions[0] from None
         return [task.result() for task in tasks]
     return [await _run(desk, writer, call, alone=len(calls) == 1) for call in calls]
 

@@ -162,6 +162,8 @@ async def _renew(desk: Desk, writer: Writer) -> None:
             last = await desk.store.lease.renew(writer.held, desk.lease_s)
             renewed = desk.clock.now()
             if last and last != newest:
+                # A word that came while a call ran is read before the model is asked again, not a turn later.
+                writer.newest = last
                 await _look_for_stop(desk, writer)
             newest = last
         except Fenced:

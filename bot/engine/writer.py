@@ -48,7 +48,7 @@ class Writer:
     settled: list[str] = field(default_factory=list)
     """Calls with a row in the ledger whose results are staged; the next commit drops the rows."""
     newest: str = ""
-    """Id of the newest inbox item at the last commit; empty when none waited."""
+    """Id of the newest inbox item at the last commit or renewal; empty when none waited."""
     looked: str | None = None
     """Id of the newest item that was looked at; `None`: nobody looked yet."""
     left: bool = False
