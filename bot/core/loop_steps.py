@@ -41,7 +41,11 @@ def _requested(session: Session, event: e.ModelRequested) -> Session:
     )
     if event.role == "agent":
         seq = session.entries + 1
-        run = replace(run, request_bytes=event.request_bytes, requested_at=seq, asked_model=event.model)
+        # What one model counted says nothing of another one's tokens, not even for an attempt that is made twice.
+        known = run.known_input if event.model == run.asked_model else (0, 0)
+        run = replace(
+            run, request_bytes=event.request_bytes, requested_at=seq, asked_model=event.model, known_input=known
+        )
     return replace(session, run=run)
 
 
