@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bot.core.event import Event, Role, Usage
+from bot.core.event import Event, Role
 from bot.core.item import Message
 from bot.core.state import CallState
-
-NOTHING_LOST = Usage()
 
 
 @dataclass(frozen=True)
@@ -66,9 +64,6 @@ class Finish:
     """The model's answer; empty where code says what happened."""
     detail: str = ""
     """What code adds for people."""
-    lost: Usage = NOTHING_LOST
-    """What attempts since the last request are known to have used up without a reply."""
-    lost_usd: float = 0.0
 
 
 Action = AskModel | AskBranches | RunTools | Note | Wait | Finish

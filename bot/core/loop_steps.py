@@ -45,7 +45,11 @@ def _requested(session: Session, event: e.ModelRequested) -> Session:
     )
     if event.role == "agent":
         seq = session.entries + 1
-        run = replace(run, request_bytes=event.request_bytes, requested_at=seq, asked_model=event.model)
+        # What one model counted says nothing of another one's tokens, not even for an attempt that is made twice.
+        known = run.known_input if event.model == run.asked_model else (0, 0)
+        run = replace(
+            run, request_bytes=event.request_bytes, requested_at=seq, asked_model=event.model, known_input=known
+        )
     return replace(session, run=run)
 
 
@@ -114,7 +118,9 @@ def _tool_started(session: Session, event: e.ToolStarted) -> Session:
         key: replace(one, used=True) if one.call_id == event.call_id and one.status == "approved" else one
         for key, one in run.approvals.items()
     }
-    return _with_call(replace(session, run=replace(run, approvals=used)), event.call_id, started=True)
+    return _with_call(
+        replace(session, run=replace(run, approvals=used)), event.call_id, started=True, key=event.idempotency_key
+    )
 
 
 def _effect_unknown(session: Session, event: e.EffectUnknown) -> Session:

@@ -59,6 +59,8 @@ class CallState:
     approval: str = ""
     """Id of the newest approval that was asked for it; the approval is looked up by the call alone."""
     started: bool = False
+    key: str = ""
+    """The idempotency key that it started with."""
     returned: bool = False
     result: Mapping[str, Any] | None = None
     """The block the model is given, once it has returned."""

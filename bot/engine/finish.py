@@ -33,8 +33,8 @@ async def finish(desk: Desk, writer: Writer, end: Finish) -> None:
         stop_reason=end.stop_reason,
         text=text,
         messages=list(run.messages),
-        usage=run.usage.plus(end.lost),
-        cost_usd=run.cost_usd + end.lost_usd,
+        usage=run.usage.plus(writer.lost),
+        cost_usd=run.cost_usd + writer.lost_usd,
         reference=reference,
     )
     said = answer(after, outcome=end.outcome, stop_reason=end.stop_reason, text=text, reference=reference)
@@ -45,6 +45,7 @@ async def finish(desk: Desk, writer: Writer, end: Finish) -> None:
     effects += [said, *_handed_over(desk, run, end), SessionStatus(key="status", status="active")]
     timers = [TimerSet(f"expire:{one.id}", None) for one in run.open_approvals]
     await writer.write(*closing, finished, effects=effects, timers=timers)
+    writer.booked()
     where = {"thread": str(session.thread), "run": run.id, "seq": writer.seq, "reference": reference}
     desk.tracer.note("run.finished", **where, outcome=end.outcome, stop_reason=end.stop_reason)
 

@@ -41,6 +41,8 @@ _STOPPED = ToolResult(False, "The run was stopped before this call was made.", T
 
 def idempotency_key(session: Session, call: CallState) -> str:
     """The same for every attempt at this call, and for no other call."""
+    if call.key:
+        return call.key
     run = session.run
     # The turn, because a model's proxy may count its calls anew when a conversation was folded.
     return digest([str(session.thread), run.id if run else "", run.turns if run else 0, call.call_id])[:40]

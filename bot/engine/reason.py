@@ -8,8 +8,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bot.core import caps as limits
 from bot.core import compaction
 from bot.core import events as e
@@ -72,14 +70,13 @@ async def _repair(desk: Desk, writer: Writer, found: list[str]) -> Finish | None
 
 
 def _ended(failure: ModelFailure) -> Finish:
-    spent: dict[str, Any] = {"lost": failure.usage, "lost_usd": failure.cost_usd}
     match failure.kind:
         case "deadline":
-            return Finish("partial", "deadline", **spent)
+            return Finish("partial", "deadline")
         case "too_long":
-            return Finish("partial", "context_window", **spent)
+            return Finish("partial", "context_window")
         case _:
-            return Finish("failed", "model_error", detail=str(failure), **spent)
+            return Finish("failed", "model_error", detail=str(failure))
 
 
 async def _attempts(desk: Desk, writer: Writer, ask: AskModel, model: str) -> Finish | ModelFailure | None:
@@ -89,10 +86,11 @@ async def _attempts(desk: Desk, writer: Writer, ask: AskModel, model: str) -> Fi
         plan = planned(desk, writer, ask, model)
         if isinstance(plan, Finish):
             return plan
-        await _reserve(desk, writer, ask, plan, lost)
+        await _reserve(writer, ask, plan)
         try:
             reply = await ask_once(desk, writer, plan.request)
         except ModelFailure as failure:
+            writer.lose(failure.usage, failure.cost_usd)
             fallback = desk.policy.model.fallback
             if failure.kind == "away" and fallback and model != fallback and ask.role == "agent":
                 desk.tracer.note("model.fallback", thread=str(writer.held.thread), model=fallback, why=str(failure))
@@ -104,13 +102,13 @@ async def _attempts(desk: Desk, writer: Writer, ask: AskModel, model: str) -> Fi
             desk.tracer.note("model.retry", thread=str(writer.held.thread), kind=failure.cause, wait_s=failure.wait_s)
             wait = max(failure.wait_s, min(failure.wait_s * 2**attempt, LONGEST_WAIT_S))
             if not await pause(desk, writer, wait):
-                return ModelFailure(str(failure), kind="deadline", usage=failure.usage, cost_usd=failure.cost_usd)
+                return ModelFailure(str(failure), kind="deadline")
             continue
         return _note(desk, writer, ask, reply) if reply else None
     return lost
 
 
-async def _reserve(desk: Desk, writer: Writer, ask: AskModel, plan: Planned, lost: ModelFailure) -> None:
+async def _reserve(writer: Writer, ask: AskModel, plan: Planned) -> None:
     run = writer.session.run
     assert run is not None
     requested = e.ModelRequested(
@@ -121,10 +119,11 @@ async def _reserve(desk: Desk, writer: Writer, ask: AskModel, plan: Planned, los
         model=plan.request.model,
         max_output_tokens=plan.request.max_output_tokens,
         request_bytes=plan.size,
-        lost=lost.usage,
-        lost_usd=lost.cost_usd,
+        lost=writer.lost,
+        lost_usd=writer.lost_usd,
     )
     await writer.write(requested)
+    writer.booked()
 
 
 async def ask_once(desk: Desk, writer: Writer, request: ModelRequest) -> ModelReply | None:
@@ -161,7 +160,8 @@ def _note(desk: Desk, writer: Writer, ask: AskModel, reply: ModelReply) -> Finis
     if twice := ids_used_before(session, replied):
         desk.tracer.note("model.repeated_id", thread=str(session.thread), ids=twice)
         detail = "The model's reply repeated the id of an earlier call."
-        return Finish("failed", "model_error", detail=detail, lost=reply.usage, lost_usd=reply.cost_usd)
+        writer.lose(reply.usage, reply.cost_usd)
+        return Finish("failed", "model_error", detail=detail)
     writer.stage(replied)
     after = writer.session.run
     if after is not None and not asked_again(replied, after):

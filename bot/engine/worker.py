@@ -13,12 +13,13 @@ from collections.abc import AsyncIterator
 
 from bot.core.actions import Finish
 from bot.core.errors import Fenced, OutsideFailed
+from bot.core.state import Run
 from bot.engine.advance import advance
 from bot.engine.deliver import Courier, later
 from bot.engine.desk import Desk
 from bot.engine.finish import finish
 from bot.engine.intake import absorb
-from bot.engine.storage import Held
+from bot.engine.storage import Held, InboxItem
 from bot.engine.writer import Writer
 
 
@@ -175,6 +176,13 @@ async def _renew(desk: Desk, writer: Writer) -> None:
 
 async def _look_for_stop(desk: Desk, writer: Writer) -> None:
     items = await desk.store.inbox.peek(writer.held.thread)
-    stops = (item for item in items if item.kind in ("stop", "delete") and not item.body.get("external"))
-    if writer.session.run and any(stops):
+    run = writer.session.run
+    if run and any(_ends(item, run) for item in items):
         writer.stop.set()
+
+
+def _ends(item: InboxItem, run: Run) -> bool:
+    """A stop from inside, or a question of that run that is gone; any other message may be deleted."""
+    if item.kind == "stop":
+        return not item.body.get("external")
+    return item.kind == "delete" and str(item.body.get("ts")) in run.messages

@@ -47,6 +47,10 @@ class Writer:
     """Sealed, in the session, not yet stored."""
     settled: list[str] = field(default_factory=list)
     """Calls with a row in the ledger whose results are staged; the next commit drops the rows."""
+    lost: e.Usage = field(default_factory=e.Usage)
+    """What attempts at a reply since the last request are known to have used up; the next request or the ending
+    writes it down."""
+    lost_usd: float = 0.0
     newest: str = ""
     """Id of the newest inbox item at the last commit or renewal; empty when none waited."""
     looked: str | None = None
@@ -109,6 +113,14 @@ class Writer:
         found = self.renderings.setdefault((model, branch), Rendering(model, branch))
         found.of(self.session)
         return found
+
+    def lose(self, usage: e.Usage, usd: float) -> None:
+        """An attempt brought no reply and is known to have used that much."""
+        self.lost, self.lost_usd = self.lost.plus(usage), self.lost_usd + usd
+
+    def booked(self) -> None:
+        """What was lost is in the log."""
+        self.lost, self.lost_usd = e.Usage(), 0.0
 
     @property
     def news(self) -> bool:

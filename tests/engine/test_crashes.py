@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
+from bot.core import events as e
 from bot.core.authority import Authority
 from bot.core.errors import OutsideFailed
+from bot.core.state import CallState
 from bot.engine.advance import advance
+from bot.engine.perform import idempotency_key
 from bot.engine.worker import Worker
 from bot.engine.writer import Writer
 from bot.lab.twins import Says
-from tests.builders import CreditArgs, make_tool
+from tests.builders import ISSUE_CREDIT, CreditArgs, Story, make_tool
 from tests.world import World
 
 TICKET = Says(calls=[("get_ticket", {"order_id": "4921"})])
@@ -202,3 +205,18 @@ async def _with_waits(world: World) -> None:
         await asyncio.sleep(0)
         world.clock.advance(0.1)
     await settling
+
+
+def test_a_call_goes_on_with_the_key_it_started_with() -> None:
+    """Whatever an older version made it from: another key would be another effect."""
+    story = Story().asked().replied(("c1", ISSUE_CREDIT, {"order_id": "4921", "amount_cents": 5400}))
+    fresh = idempotency_key(story.session, _call(story))
+
+    story.add(e.ToolStarted(call_id="c1", idempotency_key="of an older version"))
+
+    assert fresh and idempotency_key(story.session, _call(story)) == "of an older version"
+
+
+def _call(story: Story) -> CallState:
+    assert story.session.run is not None
+    return story.session.run.calls[0]

@@ -12,10 +12,9 @@ from bot.core import events as e
 from bot.core.policy import Policy
 from bot.core.replies import NUDGE
 from bot.engine.ports import ModelFailure
-from bot.engine.storage import InboxItem
 from bot.engine.writer import Writer
 from bot.lab.twins import Says
-from tests.builders import POLICY, THREAD
+from tests.builders import POLICY
 from tests.world import World
 
 PAY = {"order_id": "4921", "amount_cents": 5400}
@@ -283,21 +282,3 @@ async def test_new_begins_with_a_fresh_context_and_its_full_authority() -> None:
     assert "and order 4930?" in fresh and "read it" not in fresh
     assert "newer question" in after and "and order 4930?" in after
     assert [one["fresh"] for one in world.of("RunStarted")] == [False, True, False]
-
-
-async def test_a_person_s_word_enters_after_the_results_and_before_the_next_question() -> None:
-    """Steering: between turns, in the order of the log, and the next request begins with the last one."""
-    world = World([_look(1), Says("Both.")])
-
-    async def interjects(_: Any) -> None:
-        await world.store.inbox.enqueue(
-            InboxItem(THREAD, "message", {"ts": "2.0", "author": "U0BOB", "text": "hurry", "mentions_us": True}),
-            claim="message:2.0",
-        )
-
-    world.model.while_asked = interjects
-    await _ends(world)
-
-    last = world.model.requests[1].messages[-1].dump()["content"]
-    assert [block["type"] for block in last] == ["tool_result", "text"] and "hurry" in last[1]["text"]
-    assert world.of("RunFinished")[0]["messages"] == ["1.0", "2.0"]

@@ -1,0 +1,35 @@
+"""Never over a bound: random scripted runs, and an oracle that reads only the raw log and the service's own books."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tests.properties.bounds_oracle import check
+from tests.properties.sea import Sea
+from tests.properties.tape import TAPES
+
+QUICK = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+WHOLE = settings(max_examples=10_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def _kept(tape: bytes) -> None:
+    with asyncio.Runner() as runner:
+        check(runner.run(Sea(tape).play()))
+
+
+@QUICK
+@given(TAPES)
+def test_no_run_passes_a_bound(tape: bytes) -> None:
+    """Tokens, money, turns and time, whatever the model, the tools, the network and people do."""
+    _kept(tape)
+
+
+@pytest.mark.wire
+@WHOLE
+@given(TAPES)
+def test_ten_thousand_runs_pass_no_bound(tape: bytes) -> None:
+    """The same in earnest: minutes, so it is no part of `make check`."""
+    _kept(tape)
