@@ -1,4 +1,4 @@
-"""Whether a run kept its bounds: the raw log and the service's own books against the rules, never the code under test."""
+"""Whether a run kept its bounds: the raw log and the service's own books, never the code under test."""
 
 from __future__ import annotations
 
