@@ -80,7 +80,8 @@ def room_for(
     tokens_left = caps.tokens - run.tokens_spent - worst_input
     usd_left = caps.usd - run.usd_spent - usd_of(worst_input, 0)
     per_output = usd_of(worst_input, 1) - usd_of(worst_input, 0)
-    affordable = int(usd_left / per_output) if per_output > 0 else max_output
+    # A millionth of a token is the noise of floating point, not money: what exactly fits must be let in.
+    affordable = int(usd_left / per_output + 1e-6) if per_output > 0 else max_output
     output = min(max_output, tokens_left, affordable)
     if output < min(LEAST_OUTPUT_TOKENS, max_output):
         return Stop("partial", "token_budget" if tokens_left <= affordable else "cost_budget")

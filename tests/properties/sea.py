@@ -13,13 +13,16 @@ from tests.properties.service import Service
 from tests.properties.tape import Tape
 from tests.world import World
 
+WATCH_S = 0.4321
+"""Of the watch over a lease, and of nothing else that sleeps."""
+
 
 class Hours(LabClock):
     """Moves on by itself for whoever sleeps, except for the watch over a lease."""
 
     async def sleep(self, seconds: float) -> None:
         """A pause passes at once; the watch waits until time has moved."""
-        if seconds == 0.5:
+        if seconds == WATCH_S:
             await super().sleep(seconds)
         else:
             self.advance(seconds)
@@ -37,7 +40,7 @@ class Sea:
         clock = Hours()
         self.world = World([], tools(self.tape, clock, self.done, self.meanwhile), self.policy, clock=clock)
         self.service = Service(self.tape, clock, reply, self._progress, self.meanwhile, **options)
-        self.world.desk = replace(self.world.desk, model=self.service)
+        self.world.desk = replace(self.world.desk, model=self.service, watch_s=WATCH_S)
         self._counted = (0, 0, 0)
 
     @property
