@@ -117,17 +117,8 @@ def _planned(desk: Desk, writer: Writer, session: Session, number: int, model: s
 def _requested(session: Session, number: int, plan: Planned, lost: ModelFailure) -> e.ModelRequested:
     run, branch = session.run, _inquiry(session).branch(number)
     assert run is not None
-    return e.ModelRequested(
-        turn=branch.turn if branch.pending else run.turns + 1,
-        branch=number,
-        reserved_tokens=plan.room.tokens,
-        reserved_usd=plan.room.usd,
-        model=plan.request.model,
-        max_output_tokens=plan.request.max_output_tokens,
-        request_bytes=plan.size,
-        lost=lost.usage,
-        lost_usd=lost.cost_usd,
-    )
+    turn = branch.turn if branch.pending else run.turns + 1
+    return plan.reserved(turn, branch=number, lost=lost.usage, lost_usd=lost.cost_usd)
 
 
 async def _ask_all(desk: Desk, writer: Writer, plans: Mapping[int, Planned]) -> dict[int, ModelReply | ModelFailure]:

@@ -111,18 +111,8 @@ async def _attempts(desk: Desk, writer: Writer, ask: AskModel, model: str) -> Fi
 async def _reserve(writer: Writer, ask: AskModel, plan: Planned) -> None:
     run = writer.session.run
     assert run is not None
-    requested = e.ModelRequested(
-        turn=run.turns + (ask.role == "agent" and run.pending != "agent"),
-        role=ask.role,
-        reserved_tokens=plan.room.tokens,
-        reserved_usd=plan.room.usd,
-        model=plan.request.model,
-        max_output_tokens=plan.request.max_output_tokens,
-        request_bytes=plan.size,
-        lost=writer.lost,
-        lost_usd=writer.lost_usd,
-    )
-    await writer.write(requested)
+    turn = run.turns + (ask.role == "agent" and run.pending != "agent")
+    await writer.write(plan.reserved(turn, lost=writer.lost, lost_usd=writer.lost_usd))
     writer.booked()
 
 

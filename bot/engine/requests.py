@@ -27,6 +27,21 @@ class Planned:
     size: int
     """Bytes of system, tools and messages as JSON."""
 
+    def reserved(self, turn: int, *, branch: int = 0, lost: e.Usage, lost_usd: float) -> e.ModelRequested:
+        """As the log keeps it, before the attempt is made; `lost`: what attempts before it used up for nothing."""
+        return e.ModelRequested(
+            turn=turn,
+            role=self.request.role,
+            branch=branch,
+            reserved_tokens=self.room.tokens,
+            reserved_usd=self.room.usd,
+            model=self.request.model,
+            max_output_tokens=self.request.max_output_tokens,
+            request_bytes=self.size,
+            lost=lost,
+            lost_usd=lost_usd,
+        )
+
 
 def planned(
     desk: Desk, writer: Writer, ask: AskModel, model: str, *, seen: Session | None = None, share: float = 1.0
