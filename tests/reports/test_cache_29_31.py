@@ -57,7 +57,7 @@ async def test_report_30_tools_stand_in_one_order_whatever_order_they_came_in(pl
         await asks(wired(place, Turn("Done."), tools=[deeds.look(name) for name in order]))
 
     assert len({_constant(one) for one in place.api.requests}) == 1
-    assert [one["name"] for one in place.api.requests[0]["tools"]] == sorted(names)
+    assert [one["name"] for one in place.api.requests[0]["tools"]] == sorted([*names, "todo"])
 
 
 async def test_report_30_tools_stay_what_they_were_for_a_run_that_changes_process(place: Place) -> None:
