@@ -79,6 +79,9 @@ async def investigate(desk: Desk, writer: Writer, numbers: Sequence[int]) -> Non
             break
     if not writer.stop.is_set():
         turn.given_up |= {one: _one_line(turn.lost[one]) for one in turn.waiting(numbers)}
+    for failure in (turn.lost[one] for one in turn.waiting(numbers) if one in turn.lost):
+        # Stopped: no event of its investigation follows, so the ending has to tell of it.
+        writer.lose(failure.usage, failure.cost_usd)
     writer.stage(*_written_down(desk, writer.session, turn))
 
 

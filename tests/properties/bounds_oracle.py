@@ -59,14 +59,15 @@ def check(sea: Sea) -> None:
     assert verify(sea.world.thread, [entry.dump() for entry in sea.log]).whole, "the chain holds"
     runs = voyages(sea)
     _ends(sea, runs)
+    last: dict[tuple[str, int, int, int], list[str]] = {}
     for run in runs:
         _budgets(sea, run)
+        _prefixes(run, last)
         _turns(sea, run)
         _time(sea, run)
         _books(run)
         _causes(sea, run)
     _calls(sea)
-    _prefixes(sea)
 
 
 def _ends(sea: Sea, runs: list[Voyage]) -> None:
@@ -175,19 +176,22 @@ def _calls(sea: Sea) -> None:
     assert all(tool_of[call] == name and name in KINDS for call, name, _ in sea.done)
 
 
-def _prefixes(sea: Sea) -> None:
-    last: dict[tuple[str, int], list[str]] = {}
-    for one in sea.service.asked:
+def _prefixes(run: Voyage, last: dict[tuple[str, int, int, int], list[str]]) -> None:
+    """Of the conversation itself over all runs, of each investigation within its run."""
+    for one, told in zip(run.asked, run.of("ModelRequested"), strict=True):
         if one.role == "agent":
-            before = last.get((one.model, one.epoch), [])
+            number = told.get("branch", 0)
+            conversation = (one.model, one.epoch, number, one.run if number else 0)
+            before = last.get(conversation, [])
             assert one.blocks[: len(before)] == before, "a request begins with the one before it"
-            last[one.model, one.epoch] = one.blocks
+            last[conversation] = one.blocks
 
 
 def _causes(sea: Sea, run: Voyage) -> None:
     """The liveness twin: no run ends by a bound that it did not meet."""
     end, caps = run.finished[0], sea.policy.caps
     met = {one.ended for one in run.asked}
+    agent = [one for one in run.asked if one.role == "agent"]
     match end["stop_reason"]:
         case "turn_cap":
             assert sum(one["role"] == "agent" for one in run.of("ModelRequested")) >= caps.turns
@@ -201,11 +205,11 @@ def _causes(sea: Sea, run: Voyage) -> None:
         case "context_window":
             assert met & {"model_context_window_exceeded", "too_long"}
         case "refusal":
-            assert run.asked[-1].ended == "refusal"
+            assert agent[-1].ended == "refusal"
         case "cancelled":
             assert sea.stopped
         case "end_turn":
-            assert run.asked[-1].ended in ("end_turn", "stop_sequence") and end["text"].strip()
+            assert met & {"end_turn", "stop_sequence"} and end["text"].strip()
         case "internal_error":
             raise AssertionError("no run ends by a fault of ours")
         case _:
@@ -214,7 +218,7 @@ def _causes(sea: Sea, run: Voyage) -> None:
 
 def _could_pass(sea: Sea, run: Voyage, which: str) -> bool:
     """Whether another call could have gone over: what was reserved so far, and a request twice the largest one."""
-    size = 2 * max((one.size for one in run.asked), default=8_000) + 4_000
+    size = 2 * max((one.size for one in sea.service.asked), default=8_000) + 4_000
     lost = [one for one in run.asked if one.ended in FAILURES]
     if which == "token_budget":
         worst = sum(one.charged.total for one in run.asked) + sum(one.size + 64 + one.most for one in lost)

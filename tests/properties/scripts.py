@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -99,7 +100,11 @@ def _end(tape: Tape, name: str, args: Args, number: int) -> Any:
 def reply(tape: Tape, request: ModelRequest, reply_id: str) -> tuple[list[dict[str, Any]], str]:
     """Content and stop reason; a tape that is used up gives an answer."""
     shape = tape.byte()
-    if shape < 16 or request.role != "agent":
+    if request.role != "agent":
+        return [{"type": "text", "text": _aside(tape, request.role)}], "end_turn"
+    if shape >= 32 and (wanted := _as_wanted(tape, _last_words(request))):
+        return [{"type": "text", "text": wanted}], "end_turn"
+    if shape < 16:
         return [{"type": "text", "text": "Done."}], "end_turn"
     content: list[dict[str, Any]] = []
     if shape % 8 == 1:
@@ -112,6 +117,31 @@ def reply(tape: Tape, request: ModelRequest, reply_id: str) -> tuple[list[dict[s
     if tape.byte() & 1:
         content += _calls(tape, request, reply_id, 1)
     return content, tape.pick((*STOPS, *STOPS[2:4], "something_new"))
+
+
+def _aside(tape: Tape, role: str) -> str:
+    match role:
+        case "router":
+            return tape.pick(('{"path": "react"}', '{"path": "plan"}', '{"path": "branch"}', '{"path": "answer"}', "?"))
+        case "critique":
+            return tape.pick(('{"ok": true}', '{"ok": false, "notes": "no"}', "I like it"))
+        case _:
+            return "What was done so far."
+
+
+def _last_words(request: ModelRequest) -> str:
+    last = [block for block in request.messages[-1].content if block.get("type") == "text"]
+    return str(last[-1]["text"]) if last else ""
+
+
+def _as_wanted(tape: Tape, asked: str) -> str:
+    """What the plan and the branch strategies ask for, where they do."""
+    if '{"steps"' in asked:
+        names = [tape.pick(NAMES[:9]) for _ in range(1 + tape.byte() % 5)]
+        return json.dumps({"steps": [{"tool": one, "arguments": {"key": "a"}, "why": "to know"} for one in names]})
+    if '{"questions"' in asked:
+        return json.dumps({"questions": [f"What of {key}?" for key in "abcd"[: 2 + tape.byte() % 2]]})
+    return ""
 
 
 def _calls(tape: Tape, request: ModelRequest, reply_id: str, count: int) -> list[dict[str, Any]]:
@@ -140,6 +170,11 @@ def policy(tape: Tape) -> Policy:
     model = {"max_output_tokens": tape.pick((1024, 300, 64, 8192))}
     if tape.byte() & 1:
         model |= {"fallback": "claude-opus-5-5"}
-    loop = {"parallel": bool(tape.byte() & 1), "compact_at_tokens": tape.pick((60_000, 4_000, 1_500))}
+    loop = {
+        "strategy": tape.pick(("react", "react", "plan", "branch", "router")),
+        "reflexion": tape.pick((False, False, True)),
+        "parallel": bool(tape.byte() & 1),
+        "compact_at_tokens": tape.pick((60_000, 4_000, 1_500)),
+    }
     approvals = {"default": {"users": ["U0CAROL", "U0DAVE"]}, "asks_per_run": tape.pick((3, 3, 3, 1, 0))}
     return Policy.model_validate({"caps": caps, "model": model, "loop": loop, "approvals": approvals})
