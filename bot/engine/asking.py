@@ -19,7 +19,7 @@ from bot.core.canon import clean
 from bot.core.effects import CardLink, Effect, SessionStatus
 from bot.core.errors import ModelMistake, OutsideFailed
 from bot.core.gate import NeedsApproval, Refused, Verdict, admit, ceiling_for, needs_person
-from bot.core.session import evolve_all
+from bot.core.session import evolve, evolve_all
 from bot.core.state import Approval, CallState, Session
 from bot.core.tool import Tool, ToolCall, ToolContext, ToolError
 from bot.core.view import card, card_key, progress
@@ -150,6 +150,8 @@ async def _all_that_need(
     found = [(first, verdict)]
     calls = session.run.open_calls
     open_ids = {one.call_id for one in session.run.open_approvals}
+    # As if the ones before had been decided about: the same call twice is a repeat, and nobody is asked about it.
+    session = evolve(session, gate_event(first, verdict))
     for call in calls[calls.index(first) + 1 :]:
         if call.started or call.call_id in open_ids:
             continue
@@ -157,6 +159,7 @@ async def _all_that_need(
         other = prepared if not isinstance(prepared, ToolCall) else admit(prepared, session, desk.policy)
         if isinstance(other, NeedsApproval):
             found.append((call, other))
+            session = evolve(session, gate_event(call, other))
     return found
 
 

@@ -145,7 +145,7 @@ def _note(desk: Desk, writer: Writer, ask: AskModel, reply: ModelReply) -> Finis
     replied = replied_event(reply, turn=session.run.turns, role=ask.role)
     if ask.read is not None:
         whole = reply.stop_reason in ("end_turn", "stop_sequence")
-        writer.stage(replied, ask.read(text_of(reply.content) if whole else None))
+        writer.stage(replied, ask.read(text_of(replied.content) if whole else None))
         return None
     if twice := ids_used_before(session, replied):
         desk.tracer.note("model.repeated_id", thread=str(session.thread), ids=twice)
@@ -160,12 +160,19 @@ def _note(desk: Desk, writer: Writer, ask: AskModel, reply: ModelReply) -> Finis
 
 
 def replied_event(reply: ModelReply, *, turn: int, role: Role = "agent", branch: int = 0) -> e.ModelReplied:
-    """A complete reply as the log keeps it."""
+    """A complete reply as the log keeps it. A call whose arguments the log cannot hold as they are never runs as
+    something else, whatever the port has let through."""
+    content = [clean(dict(block)) for block in reply.content]
+    inexact = {
+        str(kept.get("id")): "its arguments hold a number or character that no exact JSON can hold. Call again without."
+        for block, kept in zip(reply.content, content, strict=True)
+        if block.get("type") == "tool_use" and kept != dict(block)
+    }
     return e.ModelReplied(
         turn=turn,
         role=role,
         branch=branch,
-        content=[clean(dict(block)) for block in reply.content],
+        content=content,
         stop_reason=reply.stop_reason,
         usage=reply.usage,
         cost_usd=reply.cost_usd,
@@ -173,7 +180,7 @@ def replied_event(reply: ModelReply, *, turn: int, role: Role = "agent", branch:
         request_id=reply.request_id,
         cache_miss_reason=reply.cache_miss_reason,
         stop_category=reply.stop_category,
-        invalid_calls=dict(reply.invalid_calls),
+        invalid_calls=inexact | dict(reply.invalid_calls),
     )
 
 
