@@ -11,7 +11,7 @@ from tests.properties.bounds_oracle import check
 from tests.properties.sea import Sea
 from tests.properties.tape import TAPES
 
-QUICK = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=200, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 WHOLE = settings(max_examples=10_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 

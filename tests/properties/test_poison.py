@@ -24,7 +24,7 @@ from tests.properties.service import Service
 from tests.properties.tape import Tape
 from tests.world import World
 
-QUICK = settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 _HIDDEN = [
     "\ud800",
     "\udfff\ud800",

@@ -20,7 +20,7 @@ from tests.properties.sea import Sea
 from tests.properties.tape import TAPES
 from tests.world import World
 
-QUICK = settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 WIDE = {"caps": {"tokens": 100_000_000, "usd": 100_000, "deadline_s": 86_400}}
 KINDS = {"look": ("observe", "internal", False), "note": ("local_write", "internal", False)}
 
