@@ -71,6 +71,7 @@ def requested(run: Run, event: e.ModelRequested) -> Run:
         reserved_usd=event.reserved_usd,
         request_bytes=event.request_bytes,
         asked_model=event.model,
+        known_input=branch.known_input if event.model == branch.asked_model else (0, 0),
     )
     run = replace(_lost(run, branch, event.lost, event.lost_usd), turns=max(run.turns, event.turn))
     return replace(run, inquiry=inquiry.with_branch(asked))

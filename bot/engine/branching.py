@@ -75,7 +75,7 @@ async def investigate(desk: Desk, writer: Writer, numbers: Sequence[int]) -> Non
         if not waiting or writer.stop.is_set():
             break
         wait_s = max(turn.lost[one].wait_s for one in waiting)
-        if wait_s and not await pause(desk, writer, wait_s):
+        if (wait_s and not await pause(desk, writer, wait_s)) or writer.stop.is_set():
             break
     if not writer.stop.is_set():
         turn.given_up |= {one: _one_line(turn.lost[one]) for one in turn.waiting(numbers)}

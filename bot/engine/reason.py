@@ -103,6 +103,8 @@ async def _attempts(desk: Desk, writer: Writer, ask: AskModel, model: str) -> Fi
             wait = max(failure.wait_s, min(failure.wait_s * 2**attempt, LONGEST_WAIT_S))
             if not await pause(desk, writer, wait):
                 return ModelFailure(str(failure), kind="deadline")
+            if writer.stop.is_set():
+                return None
             continue
         return _note(desk, writer, ask, reply) if reply else None
     return lost

@@ -136,6 +136,10 @@ class Writer:
 
 async def unless_stopped(writer: Writer, work: Coroutine[Any, Any, Answer]) -> Answer | None:
     """What the work gives, or `None` when somebody says stop first; then it is cancelled."""
+    if writer.stop.is_set():
+        # A task would run up to its first await, and that may be what was to be stopped.
+        work.close()
+        return None
     working = asyncio.ensure_future(work)
     stopped = asyncio.ensure_future(writer.stop.wait())
     try:

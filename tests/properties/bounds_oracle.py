@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from bot.core.chain import Entry, verify
@@ -75,6 +75,7 @@ def _ends(sea: Sea, runs: list[Voyage]) -> None:
         assert len(run.finished) == 1, "one ending a run"
         assert run.finished[0]["stop_reason"] in TABLE[run.finished[0]["outcome"]], "a pair of the table"
         received = [one["ts"] for one in run.of("MessageReceived")]
+        assert "repair" not in [one["why"] for one in run.of("Compacted")], "no transcript has to be repaired"
         assert run.finished[0]["messages"] == received, "every accepted message is named in its run's ending"
     assert len(sea.world.answers) == len(runs), "one visible ending a run"
     assert [one["text"] for one in sea.world.answers] == [run.finished[0]["text"] for run in runs]
@@ -87,9 +88,13 @@ def _budgets(sea: Sea, run: Voyage) -> None:
     assert usd <= caps.usd + 1e-9, f"{usd} dollars of {caps.usd} were charged"
     reserved = run.of("ModelRequested")
     assert len(reserved) == len(run.asked), "each attempt is written down before it is made"
+    spent, paid = 0, 0.0
     for one, told in zip(run.asked, reserved, strict=True):
         assert one.charged.total <= told["reserved_tokens"], "no attempt costs more than was reserved for it"
         assert one.usd <= told["reserved_usd"] + 1e-9
+        assert spent + told["reserved_tokens"] <= caps.tokens, "its worst case fits beside all that was charged"
+        assert paid + told["reserved_usd"] <= caps.usd + 1e-9
+        spent, paid = spent + one.charged.total, paid + one.usd
     seen = 0
     for entry in run.entries:
         payload: dict[str, Any] = dict(entry.payload or {})
@@ -151,6 +156,9 @@ def _time(sea: Sea, run: Voyage) -> None:
         assert not waits, "nothing begins while a person decides"
         late = active + (start - at).total_seconds() - budget
         assert late < LOOKS, f"something expensive began {late} s after the deadline"
+    ended = datetime.fromisoformat(run.entries[-1].at)
+    for said in (one for one in sea.stops if ticks[0][0] < one < ended):
+        assert all(start < said + timedelta(seconds=2) for start in begun), "2 s after a stop nothing begins any more"
     stops = [datetime.fromisoformat(one.at) for one in run.entries if one.type == "Cancelled"]
     assert not stops or all(start <= stops[0] for start in begun), "nothing begins after a stop"
 

@@ -65,10 +65,12 @@ def tools(tape: Tape, clock: LabClock, done: list[Effect], meanwhile: Callable[[
         async def run(args: Args, context: ToolContext) -> Any:
             """A tool of a random run."""
             done.append((context.call_id, name, clock.now()))
+            await asyncio.sleep(0)  # its siblings begin before time moves
             await meanwhile()
             if took := tape.pick((*(0,) * 24, 0.3, 1, 1, 5, 20, 60, 200, 400)):
                 clock.advance(took)
-                await asyncio.sleep(0)
+                for _ in range(4):
+                    await asyncio.sleep(0)  # the watch looks for a stop
             return _end(tape, name, args, len(done))
 
         plain = PLAIN[name]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from bot.core.chain import Entry
@@ -26,6 +28,8 @@ class Hours(LabClock):
             await super().sleep(seconds)
         else:
             self.advance(seconds)
+            for _ in range(4):
+                await asyncio.sleep(0)  # who slept until now wakes up first
 
 
 class Sea:
@@ -36,6 +40,7 @@ class Sea:
         self.policy = chosen or policy(self.tape)
         self.done: list[Effect] = []
         self.stopped = 0
+        self.stops: list[datetime] = []
         self._said = 1
         clock = Hours()
         self.world = World([], tools(self.tape, clock, self.done, self.meanwhile), self.policy, clock=clock)
@@ -75,6 +80,7 @@ class Sea:
                 await self.world.says("lunch?", "U0BOB", ts=ts, mentions_us=False)
             case "stop":
                 self.stopped += 1
+                self.stops.append(self.world.clock.now())
                 await self.world.happens("stop", user="U0ALICE")
             case "edit":
                 await self.world.happens("edit", ts="1.0", author="U0ALICE", text=f"changed {ts}")

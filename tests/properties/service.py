@@ -90,6 +90,8 @@ class Service:
     """What people do while it writes."""
     calm: bool = False
     """Nothing fails and nothing takes time."""
+    storm: bool = False
+    """Half of the attempts are lost or go to the fallback, and everything costs as much as it may."""
     asked: list[Asked] = field(default_factory=list)
     paused: set[str] = field(default_factory=set)
     encoder: Encoder = field(default_factory=Encoder)
@@ -101,6 +103,8 @@ class Service:
         """Models to whom each byte is a token."""
         self.trouble = self.tape.pick((0, 16, 16, 80))
         """Of 256 attempts fail."""
+        if self.storm:
+            self.greedy, self.trouble = True, 128
 
     def price(self, model: str, usage: Usage) -> float | None:
         """At the dearest."""
@@ -154,7 +158,8 @@ class Service:
     def _failure(self, found: Asked) -> ModelFailure | None:
         if self.calm or self.tape.byte() < 256 - self.trouble:
             return None
-        kind: FailureKind = self.tape.pick(("lost",) * 4 + ("away", "away", "too_long", "final", "deadline"))
+        kinds: tuple[FailureKind, ...] = ("lost", "lost", "away")
+        kind = self.tape.pick(kinds if self.storm else (*kinds, *kinds, "too_long", "final", "deadline"))
         return self._failed(found, kind, self.tape.pick((0.0, 0.0, 0.0, 0.25, 7.0, 500.0)) if kind == "lost" else 0.0)
 
     def _failed(self, found: Asked, kind: FailureKind, wait_s: float = 0.0) -> ModelFailure:
@@ -166,6 +171,7 @@ class Service:
 
     async def _time_passes(self, deadline: datetime) -> bool:
         """False when time ran out."""
+        await asyncio.sleep(0)  # attempts that are made side by side all begin before time moves
         await self.meanwhile()
         took = self.tape.pick((*(0,) * 24, 0.2, 1, 1, 4, 20, 60, 200, 400)) if not self.calm else 0
         left = (deadline - self.clock.now()).total_seconds()

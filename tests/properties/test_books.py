@@ -54,11 +54,11 @@ def test_what_one_model_counted_bounds_no_other_ones_request() -> None:
         assert story.session.run.known_input == known
 
 
-def test_the_same_call_twice_in_one_reply_is_asked_about_once() -> None:
+def test_the_same_call_thrice_in_one_reply_is_asked_about_once() -> None:
     """Two equal buttons on one card would be two credits for one decision."""
 
     async def whole() -> World:
-        twice = Says("", calls=[("issue_credit", CREDIT), ("issue_credit", CREDIT)])
+        twice = Says("", calls=[("issue_credit", CREDIT)] * 3)
         policy = Policy.model_validate({"approvals": {"default": {"users": ["U0CAROL"]}}})
         world = World([Says("", calls=[("get_ticket", {"order_id": "4921"})]), twice, Says("Done.")], policy=policy)
         await world.says("Credit it.")
@@ -70,5 +70,5 @@ def test_the_same_call_twice_in_one_reply_is_asked_about_once() -> None:
     world = asyncio.run(whole())
 
     assert [one["tool"] for one in world.of("ApprovalRequested")] == [ISSUE_CREDIT.name]
-    assert [one["ran"] for one in world.of("ToolReturned")] == [True, True, False]
+    assert [one["ran"] for one in world.of("ToolReturned")] == [True, True, False, False]
     assert world.of("ToolReturned")[0]["trust"] == GET_TICKET.spec.output.word

@@ -15,9 +15,9 @@ QUICK = settings(max_examples=200, deadline=None, derandomize=True, suppress_hea
 WHOLE = settings(max_examples=10_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-def _kept(tape: bytes) -> None:
+def _kept(tape: bytes, *, storm: bool = False) -> None:
     with asyncio.Runner() as runner:
-        check(runner.run(Sea(tape).play()))
+        check(runner.run(Sea(tape, storm=storm).play()))
 
 
 @QUICK
@@ -25,6 +25,13 @@ def _kept(tape: bytes) -> None:
 def test_no_run_passes_a_bound(tape: bytes) -> None:
     """Tokens, money, turns and time, whatever the model, the tools, the network and people do."""
     _kept(tape)
+
+
+@QUICK
+@given(TAPES)
+def test_no_run_passes_a_bound_while_half_of_its_attempts_are_lost(tape: bytes) -> None:
+    """Each one charged in full, whether that is said or not, some of them answered by another model."""
+    _kept(tape, storm=True)
 
 
 @pytest.mark.wire

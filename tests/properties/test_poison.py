@@ -64,7 +64,8 @@ def _turns(draw: st.DrawFn) -> list[tuple[list[dict[str, Any]], str]]:
     found = []
     for number in range(draw(st.integers(1, 4))):
         texts = [{"type": "text", "text": text} for text in draw(st.lists(TEXTS, max_size=2))]
-        arguments = draw(st.lists(st.dictionaries(TEXTS | st.just("key"), VALUES, max_size=3), max_size=3))
+        whatever = st.dictionaries(TEXTS | st.just("key"), VALUES, max_size=3)
+        arguments = draw(st.lists(whatever | st.fixed_dictionaries({"key": TEXTS}), max_size=3))
         calls = [
             {"type": "tool_use", "id": f"toolu_{number}_{place}", "name": draw(NAMES), "input": given}
             for place, given in enumerate(arguments)

@@ -34,7 +34,7 @@ class Args(BaseModel):
 
 def _world(calls: list[Any], look: Any, note: Any = "noted", **caps: Any) -> World:
     tools: list[Tool] = [
-        make_tool("look", Authority.OBSERVE, model=Args, answer=look),
+        make_tool("look", Authority.OBSERVE, model=Args, answer=look, parallel_safe=True),
         make_tool("note", Authority.LOCAL_WRITE, model=Args, answer=note),
     ]
     policy = Policy.model_validate({"caps": WIDE["caps"] | caps})
