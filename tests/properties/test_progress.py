@@ -165,6 +165,13 @@ def test_a_retryable_error_pardons_one_repeat_and_no_second() -> None:
     assert _ran(_play(_world([[("look", {})]] * 3, busy, barren_turns=50))) == [True, True, False]
 
 
+def test_a_change_is_progress_even_where_its_result_says_nothing_new() -> None:
+    """Four notes, each answered in the same words: none of these turns is barren."""
+    world = _world([[("note", {"n": turn})] for turn in range(4)], None, barren_turns=1)
+
+    assert _play(world).of("RunFinished")[0]["stop_reason"] == "end_turn"
+
+
 def test_a_slow_tool_is_not_a_barren_one() -> None:
     """Hours pass, and each turn brings a fact: the run goes on to its answer."""
     number = 0
