@@ -8,7 +8,12 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bot.core.authority import Authority
+from bot.core.tool import Tool, ToolContext
+from bot.lab.twins import Says
+from tests.builders import OrderArgs, make_tool
 from tests.properties.stage_runs import ENDS, KINDS, Call, Played, play
+from tests.world import World
 
 TRUSTS = ["untrusted", "extracted", "internal", "principal", "system"]
 CEILING = {"untrusted": "observe", "extracted": "send", "internal": "critical", "principal": "critical"}
@@ -125,3 +130,29 @@ def test_a_sibling_keeps_its_result_when_another_fails_or_stalls(turn: list[Call
 
 def _by_waits(turn: list[Call]) -> list[int]:
     return [place for _, place in sorted((call.waits, place) for place, call in enumerate(turn, 1))]
+
+
+def test_a_stop_during_a_stage_begins_no_later_call_of_it() -> None:
+    """One after another: the second and the third were let in by the gate, and are not made."""
+    began: list[str] = []
+
+    async def whole() -> World:
+        async def look(args: OrderArgs, context: ToolContext) -> str:
+            """Looks, while somebody says stop."""
+            began.append(context.call_id)
+            await world.happens("stop", user="U0ALICE")
+            world.clock.advance(1)
+            await asyncio.sleep(5)
+            return "never"
+
+        plain = make_tool("look", Authority.OBSERVE, parallel_safe=True)
+        calls = [("look", {"order_id": f"{number}000"}) for number in (1, 2, 3)]
+        world = World([Says("", calls=calls), Says("Done.")], [Tool(plain.spec, plain.arguments, look)])
+        await world.says("Look.")
+        await world.settle()
+        return world
+
+    world = asyncio.run(whole())
+
+    assert began == [one["call_id"] for one in world.of("ToolStarted")][:1]
+    assert world.of("RunFinished")[0]["outcome"] == "cancelled"
