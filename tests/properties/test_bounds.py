@@ -5,14 +5,20 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 
 from tests.properties.bounds_oracle import check
 from tests.properties.sea import Sea
 from tests.properties.tape import TAPES
 
 QUICK = settings(max_examples=200, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-WHOLE = settings(max_examples=10_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+WHOLE = settings(
+    max_examples=10_000,
+    deadline=None,
+    # Not `explain`: it plays a failing run again for minutes.
+    phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+    suppress_health_check=[HealthCheck.too_slow],
+)
 
 
 def _kept(tape: bytes, *, storm: bool = False) -> None:

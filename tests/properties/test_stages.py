@@ -132,6 +132,19 @@ def _by_waits(turn: list[Call]) -> list[int]:
     return [place for _, place in sorted((call.waits, place) for place, call in enumerate(turn, 1))]
 
 
+def test_siblings_of_a_call_that_stalls_keep_their_results() -> None:
+    """It is given up at its own timeout, for real; the others were not waiting for it."""
+    turn = [Call("look", 0, "fine"), Call("look", 0, "stall"), Call("look", 3, "fine")]
+    played = asyncio.run(play([turn], parallel=True))
+
+    assert [(one["ok"], one["retryable"]) for one in played.world.of("ToolReturned")] == [
+        (True, False),
+        (False, True),
+        (True, False),
+    ]
+    assert played.ended == [1, 2, 3]
+
+
 def test_a_stop_during_a_stage_begins_no_later_call_of_it() -> None:
     """One after another: the second and the third were let in by the gate, and are not made."""
     began: list[str] = []
