@@ -168,7 +168,7 @@ def replied_event(reply: ModelReply, *, turn: int, role: Role = "agent", branch:
     inexact = {
         str(kept.get("id")): "its arguments hold a number or character that no exact JSON can hold. Call again without."
         for block, kept in zip(reply.content, content, strict=True)
-        if block.get("type") == "tool_use" and kept != dict(block)
+        if block.get("type") == "tool_use" and kept.get("input") != block.get("input")
     }
     return e.ModelReplied(
         turn=turn,
