@@ -136,12 +136,14 @@ def _returned(session: Session, event: e.ToolReturned) -> Session:
     done = event.ran and event.ok
     new = facts_of(call.tool, event.content) - run.facts if event.ok else frozenset()
     changed = done and call.authority >= Authority.LOCAL_WRITE
+    # A change that failed may have happened all the same: looking again is no repeat.
+    touched = event.ran and call.authority >= Authority.LOCAL_WRITE
     looked = done and call.tool != TODO
     run = replace(
         run,
         facts=run.facts | new,
         turn_facts=run.turn_facts + len(new) + changed,
-        world=run.world + changed,
+        world=run.world + touched,
         tried=_forgive(run, call) if event.retryable else run.tried,
         unverified=(*run.unverified, call.tool) if changed else () if looked else run.unverified,
         plan=_plan_after(run, call, event),

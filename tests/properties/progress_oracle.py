@@ -112,7 +112,7 @@ class Count:
         self.known |= found
         changed = payload["ok"] and payload["ran"] and self.writes(call_id)
         told = content.get("refused") if isinstance(content, dict) and not payload["ran"] else ""
-        self.changes += changed
+        self.changes += payload["ran"] and self.writes(call_id)
         self.fruitful |= bool(found) or changed or told == "conclude now"
         if payload["retryable"] and (offer := self.offers.get(self.key(call_id))):
             offer.pardon = True

@@ -74,6 +74,23 @@ async def test_report_07_a_call_that_fails_again_and_again_is_tried_twice_and_no
     assert (len(deeds.done), len(world.model.requests)) == (2, 3)
 
 
+async def test_report_07_looking_again_after_a_change_that_failed_is_no_repeat() -> None:
+    """Its twin: a change that gave an error may have happened all the same, and only another look can tell."""
+    deeds = Deeds()
+
+    def late(args: Any, context: Any) -> Any:
+        raise ToolError("no answer in time; it may still have had its effect")
+
+    look = Says(calls=[("get_order", {"order_id": "4921"})])
+    pay = Says(calls=[("note_credit", PAY)])
+    tools = [deeds.look(), deeds.tool("note_credit", Authority.LOCAL_WRITE, late)]
+    world = World([look, pay, look, Says("It was not credited.")], tools)
+
+    finished = await asks(world)
+
+    assert (finished["outcome"], len(deeds.of("get_order"))) == ("answered", 2)
+
+
 EMPTY: list[Any] = [
     [],
     {"hits": [], "count": 0},
