@@ -7,7 +7,7 @@ export HTTPS_PROXY :=
 export http_proxy :=
 export https_proxy :=
 
-.PHONY: install browser try test check fast bench lock format
+.PHONY: install browser try test check lint types fast bench lock format
 
 install: .venv/installed
 
@@ -31,16 +31,20 @@ browser:
 	@test -n "$$CHROMIUM" || command -v chromium > /dev/null || \
 		(apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium > /dev/null)
 
-# Format, lint, types, import contracts and the fast tests: under a minute.
+# Format, lint, types, import contracts and the fast tests, side by side: under a minute.
 check: install
+	@$(MAKE) --no-print-directory -j2 -Otarget lint types fast
+
+lint: install
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/lint-imports --no-cache > .venv/imports.log || (cat .venv/imports.log; exit 1)
+
+types: install
 	@$(BIN)/mypy
-	@$(BIN)/pytest tests -m "not wire"
 
 fast: install
-	@$(BIN)/pytest tests -m "not wire"
+	@$(BIN)/pytest tests -m "not wire" -n auto
 
 bench: install
 	@$(BIN)/python -m tests.bench
